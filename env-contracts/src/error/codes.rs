@@ -1,0 +1,168 @@
+//! The table of error codes.
+
+/// Declares [`Code`] with everything a door needs to know about each, so that
+/// adding a code without its exit code, status and remedy does not compile.
+macro_rules! codes {
+    ($( $(#[doc = $doc:literal])+ $name:ident = $text:literal, exit $exit:literal, http $http:literal, retry $retry:literal, $remedy:literal; )+) => {
+        /// A stable error name. See the module for what it is good for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        pub enum Code {
+            $( $(#[doc = $doc])+ #[serde(rename = $text)] $name, )+
+        }
+
+        impl Code {
+            /// Every code, in the order of the reference.
+            pub const ALL: &'static [Code] = &[ $( Code::$name, )+ ];
+
+            /// The code as it is printed and sent.
+            pub const fn as_str(self) -> &'static str {
+                match self { $( Code::$name => $text, )+ }
+            }
+
+            /// What it means, in a sentence or two.
+            pub const fn meaning(self) -> &'static str {
+                match self { $( Code::$name => concat!($($doc),+), )+ }
+            }
+
+            /// The general way out.
+            pub const fn remedy(self) -> &'static str {
+                match self { $( Code::$name => $remedy, )+ }
+            }
+
+            /// The process exit code of the CLI.
+            pub const fn exit_code(self) -> u8 {
+                match self { $( Code::$name => $exit, )+ }
+            }
+
+            /// The HTTP status of the server.
+            pub const fn http_status(self) -> u16 {
+                match self { $( Code::$name => $http, )+ }
+            }
+
+            /// Whether the same request can succeed later unchanged.
+            pub const fn retryable(self) -> bool {
+                match self { $( Code::$name => $retry, )+ }
+            }
+        }
+    };
+}
+
+codes! {
+    // The tool's own failure: exit 1.
+    /// The tool ran and reported a failure of its own.
+    ToolFailed = "tool-failed", exit 1, http 200, retry false, "read the tool's message; `glovebox tool show NAME` lists its errors and what helps";
+    /// The tool's code stopped abnormally (a trap: unreachable code, a stack overflow, an access out of bounds).
+    ToolTrapped = "tool-trapped", exit 1, http 200, retry false, "this is a bug in the tool; its stderr, kept with the action, says more";
+    /// The tool's result does not have the shape that its manifest promises.
+    ToolBadResult = "tool-bad-result", exit 1, http 200, retry false, "this is a bug in the tool; `glovebox tool check NAME` shows which example breaks";
+
+    // Usage: exit 2.
+    /// The command line or the request could not be understood.
+    Usage = "usage", exit 2, http 400, retry false, "see `glovebox --help`";
+    /// A configuration file or environment variable holds something that Glovebox does not know or accept.
+    ConfigInvalid = "config-invalid", exit 2, http 500, retry false, "correct the named key; `glovebox config show --origin` lists all keys and where each value came from";
+    /// A file named on the command line is missing or can't be read.
+    FileUnreadable = "file-unreadable", exit 2, http 400, retry false, "check the path and its permissions";
+    /// A workspace folder is missing, is not a folder, or can't be opened.
+    WorkspaceUnavailable = "workspace-unavailable", exit 2, http 400, retry false, "name an existing folder with --workspace DIR";
+    /// No tool of that name or version is registered.
+    ToolUnknown = "tool-unknown", exit 2, http 404, retry false, "`glovebox tool list` shows what is registered; `glovebox tool add FILE` registers more";
+    /// The name and version are taken by other bytes: what is registered never changes.
+    ToolConflict = "tool-conflict", exit 2, http 409, retry false, "raise the version in the manifest";
+    /// The name belongs to the tools that come with Glovebox.
+    ToolReserved = "tool-reserved", exit 2, http 409, retry false, "choose another name; built-in names are reserved";
+    /// The manifest (`tool.toml`) is not valid.
+    ManifestInvalid = "manifest-invalid", exit 2, http 400, retry false, "correct the named key; the JSON Schema in env-contracts/schemas lets an editor complete it";
+    /// A tool's examples or its component do not agree with its manifest.
+    ToolCheckFailed = "tool-check-failed", exit 2, http 400, retry false, "the report names each check that failed";
+    /// The file is no WebAssembly module or component that this version accepts.
+    ComponentInvalid = "component-invalid", exit 2, http 400, retry false, "build for wasm32-wasip2 (a component) or wasm32-wasip1 (a core module)";
+    /// The component is larger than the limit.
+    ComponentTooLarge = "component-too-large", exit 2, http 413, retry false, "raise `component.max_size` in the configuration if you trust the file";
+    /// The component imports interfaces that its contract does not grant.
+    ComponentImports = "component-imports", exit 2, http 400, retry false, "build without them, or set `wasm.imports = \"stub\"` in the contract: they then answer access-denied";
+    /// The component exports nothing that can be called.
+    ComponentExports = "component-exports", exit 2, http 400, retry false, "export the `glovebox:tool/tool` interface or `wasi:cli/run`";
+    /// The component could not be compiled within the limits.
+    CompileFailed = "compile-failed", exit 2, http 400, retry false, "the message says what the compiler met; a smaller component may help";
+    /// No artifact of that name exists here.
+    ArtifactUnknown = "artifact-unknown", exit 2, http 404, retry false, "`glovebox artifacts list` shows what is kept";
+    /// No error code of that name exists.
+    CodeUnknown = "code-unknown", exit 2, http 404, retry false, "`glovebox explain` without a name lists all codes";
+
+    // Outcomes of an action.
+    /// Some of the work was done and some was not.
+    Partial = "partial", exit 10, http 200, retry false, "the Observation lists what was done";
+    /// Whether the action took effect is not known.
+    Unknown = "unknown", exit 11, http 200, retry false, "run the tool's verify capability before repeating";
+    /// The arguments break the tool's schema.
+    SchemaRejected = "schema-rejected", exit 20, http 422, retry false, "correct the named argument; `glovebox tool show NAME` prints the schema";
+    /// The arguments are not acceptable JSON: malformed, a repeated key, too deep, too large, or a number that can't be kept exactly.
+    ArgumentsInvalid = "arguments-invalid", exit 20, http 400, retry false, "send one JSON object; pass bulk data as a file with --input NAME=FILE";
+    /// A path argument lies outside the mounts or can't be bound.
+    PathOutsideMounts = "path-outside-mounts", exit 21, http 422, retry false, "name a path inside the workspace, relative to it or below /workspace";
+    /// A clause of the contract can't be met here, or asks for more than the ceiling allows.
+    ContractUnsatisfied = "contract-unsatisfied", exit 21, http 422, retry false, "`glovebox contract check FILE` shows each clause and what would satisfy it";
+    /// The contract is not valid.
+    ContractInvalid = "contract-invalid", exit 21, http 400, retry false, "correct the named key; env-contracts/example.toml shows every clause";
+    /// The request asks for more than the tool's contract, and nothing here can grant that.
+    PolicyDenied = "policy-denied", exit 22, http 403, retry false, "ask for less, or let the operator widen the tool's contract and the ceiling";
+    /// A person declined.
+    Declined = "declined", exit 23, http 403, retry false, "do not ask for the same again; read the reason";
+    /// The decision was not made in time.
+    Expired = "expired", exit 24, http 410, retry true, "ask again when somebody can answer";
+    /// A decision was needed and nobody is there to make it.
+    Unattended = "unattended", exit 25, http 403, retry false, "add an allow rule for exactly this, or run where a person can answer";
+    /// The front end can't do what is needed.
+    Unsupported = "unsupported", exit 26, http 501, retry false, "use a front end that can";
+    /// Too many questions were asked.
+    AskLimited = "ask-limited", exit 27, http 429, retry true, "wait, and ask for what is needed in one piece";
+    /// The action was interrupted.
+    Interrupted = "interrupted", exit 30, http 200, retry true, "start it again if it is still wanted";
+    /// The action ran out of time.
+    TimedOut = "timed-out", exit 31, http 200, retry true, "give it longer (`limits.wall`, `limits.idle` or `limits.cpu`) if the contract allows, or less to do";
+    /// The action ran into a limit other than time.
+    LimitHit = "limit-hit", exit 32, http 200, retry false, "raise the named limit in the contract, within the ceiling, or give it less to do";
+    /// What would run is not what was decided upon.
+    Drift = "drift", exit 33, http 409, retry false, "look at what changed and ask again";
+    /// The tool tried to leave the sandbox.
+    SandboxViolation = "sandbox-violation", exit 34, http 200, retry false, "treat the tool as hostile; remove it";
+    /// Glovebox has no room for this action now.
+    Busy = "busy", exit 40, http 503, retry true, "try again later, or raise the budgets in the configuration";
+    /// The worker that ran the action is gone.
+    WorkerLost = "worker-lost", exit 41, http 200, retry false, "verify whether it took effect before repeating";
+    /// The backend that the contract needs does not answer on this host.
+    BackendUnavailable = "backend-unavailable", exit 42, http 503, retry true, "`glovebox doctor` says what is missing";
+    /// The backend failed in a way that is not the tool's fault.
+    BackendError = "backend-error", exit 43, http 500, retry true, "this is a bug in Glovebox or its host; `glovebox doctor` may show the cause";
+
+    // The host.
+    /// The state folder can't be used: missing rights, a read-only file system, or damage.
+    StateUnavailable = "state-unavailable", exit 50, http 500, retry false, "name a writable folder with --state DIR or $GLOVEBOX_STATE";
+    /// The disk is full.
+    DiskFull = "disk-full", exit 51, http 507, retry true, "free space, or run `glovebox gc`";
+    /// A cached file does not have the content that was recorded; it was set aside.
+    CacheCorrupt = "cache-corrupt", exit 52, http 500, retry true, "run it again: the entry is rebuilt";
+    /// A stored artifact does not have the content that was recorded.
+    ArtifactCorrupt = "artifact-corrupt", exit 54, http 500, retry false, "run the action again; storing the same content again repairs it, and `glovebox gc` reports entries that can't be read";
+    /// This operating system or processor is not one that Glovebox runs on.
+    PlatformUnsupported = "platform-unsupported", exit 53, http 500, retry false, "use Linux on x86-64 or aarch64, for example in a container or a VM";
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for Code {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Code::ALL
+            .iter()
+            .copied()
+            .find(|code| code.as_str() == text)
+            .ok_or(())
+    }
+}

@@ -1,0 +1,22 @@
+//! The tools that come with the program.
+
+use glovebox_plane::Builtin;
+
+/// Declares a built-in tool from its folder and its built component.
+macro_rules! builtin {
+    ($folder:literal, $component:literal) => {
+        Builtin {
+            manifest: include_str!(concat!("../../../tools/", $folder, "/tool.toml")),
+            component: include_bytes!(concat!("../../../tools/dist/", $component, ".wasm")),
+        }
+    };
+}
+
+/// Every built-in tool.
+pub(crate) fn all() -> Vec<Builtin> {
+    vec![
+        builtin!("fs-read", "fs.read"),
+        builtin!("fs-search", "fs.search"),
+        builtin!("text-count", "text.count"),
+    ]
+}

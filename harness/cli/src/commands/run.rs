@@ -1,0 +1,224 @@
+//! `glovebox run`: one action, from arguments to Observation.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use env_contracts::{Access, ActionRequest, Code, Mount, Name, Observation, Problem, Scope, Source, Wanted, canon};
+use glovebox_plane::{Submission, Tool};
+use glovebox_runtime::Stop;
+use serde_json::Value;
+
+use super::printed;
+use crate::args::RunArgs;
+use crate::config::Config;
+use crate::progress::Progress;
+use crate::terminal::escaped_line;
+use crate::{house, print};
+
+/// One action at a time: a small pool is enough and starts faster.
+const SLOTS: u32 = 1;
+
+pub(crate) fn run(args: RunArgs, config: &Config) -> Result<ExitCode, Problem> {
+    let wanted: Wanted = args.tool.parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
+    let service = house::service(config, SLOTS)?;
+    let tool = service.registry().get(&wanted)?;
+    let received = arguments(&args, &tool)?;
+    let (workspace, access) = workspace(&args.workspace)?;
+    let mut request = ActionRequest::new(wanted, Value::Null);
+    request.scope = scope(&args, &tool, access)?;
+    let mut inputs = BTreeMap::new();
+    for input in &args.input {
+        let (name, from) = pair("--input", input)?;
+        let name: Name = name.parse().map_err(|error: String| Problem::new(Code::Usage, format!("--input: {error}")))?;
+        if from.starts_with("artifact/") {
+            request.inputs.insert(name, from.to_owned());
+        } else {
+            inputs.insert(name, open_input(Path::new(from))?);
+        }
+    }
+    let submission = Submission { principal: house::principal(), request, received: Some(received), workspace: Some(workspace), inputs };
+    let stop = Stop::default();
+    let progress = Progress::start();
+    let runtime = house::tokio_runtime()?;
+    let observation = runtime.block_on(async {
+        tokio::spawn(interrupt(stop.clone()));
+        service.run(submission, Arc::new(progress.watch()), &stop).await
+    });
+    // A thread that is stuck in a call of the kernel's must not keep us.
+    runtime.shutdown_background();
+    progress.end();
+    answer(&args, &observation?)
+}
+
+/// The first Ctrl-C or termination asks the action to stop, so that what it
+/// said until then is printed; the second ends this process.
+async fn interrupt(stop: Stop) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        return;
+    };
+    for _ in 0..2 {
+        tokio::select! {
+            _ = int.recv() => {}
+            _ = term.recv() => {}
+        }
+        if stop.is_requested() {
+            #[expect(clippy::exit, reason = "asked twice: nothing is left to tidy up for")]
+            std::process::exit(i32::from(Code::Interrupted.exit_code()));
+        }
+        stop.request();
+    }
+}
+
+fn answer(args: &RunArgs, observation: &Observation) -> Result<ExitCode, Problem> {
+    let code = observation.outcome.exit_code();
+    if args.json {
+        return printed(print::json(observation), code);
+    }
+    if args.raw {
+        return printed(raw(observation), code);
+    }
+    printed(print::observation(observation), code)
+}
+
+/// The bare result. What went wrong goes to standard error.
+fn raw(observation: &Observation) -> std::io::Result<()> {
+    if let Some(code) = observation.outcome.code {
+        print::problem(&Problem {
+            code,
+            message: observation.outcome.message.clone().unwrap_or_default(),
+            help: observation.outcome.help.clone().unwrap_or_default(),
+            retryable: observation.outcome.retryable,
+        });
+    }
+    let mut out = std::io::stdout().lock();
+    match &observation.data {
+        Value::Null => {}
+        // Whoever pipes it wants the bytes; a terminal must not obey them.
+        Value::String(text) if out.is_terminal() => writeln!(out, "{}", crate::terminal::escaped(text))?,
+        Value::String(text) => out.write_all(text.as_bytes())?,
+        data => writeln!(out, "{data}")?,
+    }
+    out.flush()
+}
+
+/// The arguments as bytes, to be parsed strictly by the service.
+fn arguments(args: &RunArgs, tool: &Tool) -> Result<Vec<u8>, Problem> {
+    match args.args.as_deref() {
+        Some("-") => read_bounded(std::io::stdin().lock(), "standard input"),
+        Some(text) => match text.strip_prefix('@') {
+            Some(path) => {
+                let file = fs_err::File::open(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
+                read_bounded(file, path)
+            }
+            None => Ok(text.as_bytes().to_vec()),
+        },
+        None => {
+            let mut object = serde_json::Map::new();
+            for arg in &args.arg {
+                let (key, text) = pair("--arg", arg)?;
+                let schema = tool.manifest.input.pointer("/properties").and_then(|all| all.get(key));
+                insert(&mut object, key, value(text, schema), schema);
+            }
+            Ok(serde_json::to_vec(&Value::Object(object)).unwrap_or_default())
+        }
+    }
+}
+
+/// Reads no more than arguments may have; the service says what is wrong.
+fn read_bounded(from: impl std::io::Read, what: &str) -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::new();
+    let read = from.take(canon::MAX_BYTES as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Problem::new(Code::FileUnreadable, format!("{what}: {error}")))?;
+    Ok(bytes)
+}
+
+/// Repeating an argument that is an array adds to it.
+fn insert(object: &mut serde_json::Map<String, Value>, key: &str, value: Value, schema: Option<&Value>) {
+    let array = schema.and_then(|schema| schema.get("type")).is_some_and(|ty| ty == "array");
+    match (array, object.get_mut(key)) {
+        (true, Some(Value::Array(items))) if !value.is_array() => items.push(value),
+        (true, None) if !value.is_array() => drop(object.insert(key.to_owned(), Value::Array(vec![value]))),
+        _ => drop(object.insert(key.to_owned(), value)),
+    }
+}
+
+/// A value as the schema has it: text stays text where text is wanted.
+fn value(text: &str, schema: Option<&Value>) -> Value {
+    let ty = |name: &str| schema.and_then(|schema| schema.get("type")).is_some_and(|ty| {
+        *ty == name || ty.as_array().is_some_and(|types| types.iter().any(|ty| *ty == name))
+    });
+    if ty("string") {
+        return Value::String(text.to_owned());
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Problem> {
+    let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    pair.ok_or_else(|| Problem::new(Code::Usage, format!("{flag}: `{}` lacks a name or a `=`", escaped_line(text))))
+}
+
+/// The folder, and the most that may be done with it. A folder whose name
+/// ends in `:read` or `:write` is written with that suffix twice.
+fn workspace(text: &str) -> Result<(PathBuf, Option<Access>), Problem> {
+    let (path, access) = if let Some(path) = text.strip_suffix(":read") {
+        (path, Some(Access::Read))
+    } else if let Some(path) = text.strip_suffix(":write") {
+        (path, Some(Access::Write))
+    } else {
+        (text, None)
+    };
+    let path = Path::new(if path.is_empty() { "." } else { path });
+    if !path.is_dir() {
+        return Err(Problem::new(Code::WorkspaceUnavailable, format!("`{}` is not a folder", path.display())));
+    }
+    Ok((path.to_owned(), access))
+}
+
+/// What the request wants of the tool's contract: the file's sections, and
+/// the workspace with no more access than the command line gives.
+fn scope(args: &RunArgs, tool: &Tool, access: Option<Access>) -> Result<Option<Scope>, Problem> {
+    let mut scope = match &args.contract {
+        Some(path) => {
+            let text = fs_err::read_to_string(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
+            let scope = Scope::from_toml(&text).map_err(|error| {
+                let problem = Problem::of(&error);
+                Problem { message: format!("`{}`: {}", path.display(), problem.message), ..problem }
+            })?;
+            Some(scope)
+        }
+        None => None,
+    };
+    if let Some(access) = access {
+        let own = |mounts: &[Mount]| {
+            let narrowed = mounts.iter().map(|mount| match mount.source {
+                Source::Workspace if mount.access > access => Mount { access, ..mount.clone() },
+                _ => mount.clone(),
+            });
+            narrowed.collect::<Vec<_>>()
+        };
+        let scope = scope.get_or_insert_default();
+        let mounts = scope.filesystem.as_deref().unwrap_or(&tool.manifest.contract.filesystem);
+        scope.filesystem = Some(own(mounts));
+    }
+    Ok(scope)
+}
+
+pub(super) fn open_input(path: &Path) -> Result<OwnedFd, Problem> {
+    use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+    let failed = |why: String| Problem::new(Code::FileUnreadable, format!("`{}`: {why}", path.display()));
+    // Not blocking: opening a FIFO would wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = open(path, flags, Mode::empty()).map_err(|errno| failed(std::io::Error::from(errno).to_string()))?;
+    let stat = fstat(&fd).map_err(|errno| failed(std::io::Error::from(errno).to_string()))?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+        Ok(fd)
+    } else {
+        Err(failed("not a regular file".into()))
+    }
+}

@@ -1,0 +1,66 @@
+//! `glovebox tool add`.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use env_contracts::{Code, Manifest, Problem, Wanted};
+use glovebox_plane::{Added, Tool};
+use glovebox_runtime::{ArtifactBytes, Clock as _, SystemClock};
+
+use super::describe;
+use super::generate::Wish;
+use super::source::{Source, Text};
+use crate::args::ToolAddArgs;
+use crate::config::Config;
+use crate::house::{self, Places};
+use crate::terminal::escaped;
+
+pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Problem> {
+    let source = Source::read(&args.file, config)?;
+    let wish = Wish { name: args.name.as_deref(), version: &args.version };
+    let text = Text::find(&args.file, args.manifest.as_deref(), &source, &wish)?;
+    let manifest = text.parse()?;
+    source.agrees(&manifest)?;
+    // The schemas, before anything is written.
+    Tool::new(manifest.clone(), source.digest(), ArtifactBytes::Embedded(&[]), false)?;
+
+    let places = Places::of(config);
+    let registry = house::registry(&places);
+    free(&registry, &manifest, &source)?;
+    places.make()?;
+    // Compiled before it is registered, so that what can't be compiled leaves
+    // nothing behind, and the first run is as fast as any.
+    describe::compile(&source.component, &manifest, &places, config)?;
+    let (tool, added) = registry.add(&text.text, &source.component, SystemClock.now())?;
+
+    let mut err = anstream::stderr().lock();
+    if text.from.is_none() {
+        let _ = writeln!(err, "it has no manifest; this one was made, and is what is registered:\n\n{}", escaped(&text.text));
+    }
+    let capability = tool.manifest.capability();
+    let adapted = if source.adapted { ", adapted from a preview 1 module" } else { "" };
+    let said = match added {
+        Added::New => "registered",
+        Added::Known => "already registered:",
+    };
+    let _ = writeln!(err, "{said} {capability} (component {}{adapted})", tool.registered.digest.short());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is known already to be in the way: it saves compiling for nothing.
+fn free(registry: &glovebox_plane::Registry, manifest: &Manifest, source: &Source) -> Result<(), Problem> {
+    if let Ok(known) = registry.get(&Wanted { name: manifest.name.clone(), version: None })
+        && known.builtin
+    {
+        return Err(Problem::new(Code::ToolReserved, format!("`{}` is a built-in tool", manifest.name)));
+    }
+    let capability = manifest.capability();
+    match registry.get(&Wanted { name: capability.name.clone(), version: Some(capability.version.clone()) }) {
+        Ok(known) if known.registered.digest != source.digest() => {
+            let (was, is) = (known.registered.digest.short().to_owned(), source.digest());
+            let message = format!("`{capability}` is registered with component {was}, this one is {}", is.short());
+            Err(Problem::new(Code::ToolConflict, message))
+        }
+        _ => Ok(()),
+    }
+}

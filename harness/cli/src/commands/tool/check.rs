@@ -1,0 +1,173 @@
+//! `glovebox tool check`: a tool held against its manifest.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use env_contracts::{Code, Problem, Wanted};
+use glovebox_plane::{Registry, Tool, Watch as _};
+use glovebox_runtime::{ArtifactBytes, Backend, Clock as _, SystemClock};
+use glovebox_wasm::inspect;
+use serde::Serialize;
+
+use super::generate::Wish;
+use super::source::{Source, Text, fits};
+use super::{describe, examples};
+use crate::args::ToolCheckArgs;
+use crate::commands::contract::{self, Kind};
+use crate::commands::printed;
+use crate::config::Config;
+use crate::house::{self, Places};
+use crate::print::{self, FAILED, SUCCEEDED};
+use crate::progress::Progress;
+use crate::terminal::{escaped, escaped_line};
+
+/// Examples run one after the other.
+const SLOTS: u32 = 1;
+
+pub(crate) fn run(args: &ToolCheckArgs, config: &Config) -> Result<ExitCode, Problem> {
+    let path = Path::new(&args.tool);
+    let subject = if path.is_file() || args.manifest.is_some() || args.tool.contains('/') {
+        Subject::file(path, args, config)?
+    } else {
+        Subject::registered(&args.tool, config)?
+    };
+    let report = subject.check(config)?;
+    if !report.passed {
+        let failed = report.checks.iter().filter(|check| check.failure.is_some()).map(|check| format!("{} {}", check.kind, check.subject));
+        let message = format!("`{}` fails {}", report.tool, failed.collect::<Vec<_>>().join(", "));
+        print::problem(&Problem::new(Code::ToolCheckFailed, message));
+    }
+    let code = if report.passed { 0 } else { Code::ToolCheckFailed.exit_code() };
+    printed(if args.json { print::json(&report) } else { report.print() }, code)
+}
+
+/// What is checked, and where it is registered.
+struct Subject {
+    tool: Tool,
+    component: Vec<u8>,
+    registry: Registry,
+    places: Places,
+    /// Gone with this, if it was made for the check.
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Subject {
+    fn registered(name: &str, config: &Config) -> Result<Self, Problem> {
+        let wanted: Wanted = name.parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
+        let places = Places::of(config);
+        let registry = house::registry(&places);
+        let tool = registry.get(&wanted)?;
+        let component = match &tool.registered.bytes {
+            ArtifactBytes::Embedded(bytes) => bytes.to_vec(),
+            ArtifactBytes::File(path) => fs_err::read(path).map_err(|error| Problem::new(Code::StateUnavailable, error.to_string()))?,
+        };
+        Ok(Self { tool, component, registry, places, _folder: None })
+    }
+
+    /// A file gets a state folder of its own, without built-in tools: looking
+    /// at it changes nothing of the user's, and its name may be any.
+    fn file(path: &Path, args: &ToolCheckArgs, config: &Config) -> Result<Self, Problem> {
+        let source = Source::read(path, config)?;
+        let wish = Wish { name: None, version: "0.1.0" };
+        let text = Text::find(path, args.manifest.as_deref(), &source, &wish)?;
+        text.parse()?;
+        let folder = tempfile::tempdir().map_err(|error| Problem::new(Code::StateUnavailable, format!("cannot make a temporary folder: {error}")))?;
+        let places = Places { state: folder.path().join("state") };
+        let registry = Registry::new(places.tools(), Vec::new());
+        places.make()?;
+        let (tool, _) = registry.add(&text.text, &source.component, SystemClock.now())?;
+        Ok(Self { tool, component: source.component, registry, places, _folder: Some(folder) })
+    }
+
+    fn check(self, config: &Config) -> Result<Report, Problem> {
+        let manifest = &self.tool.manifest;
+        let mut checks = Vec::new();
+        let inspection = inspect(&self.component, u64::MAX).map_err(|error| Problem::of(&error))?;
+        checks.push(Check::new("component", "imports and exports", fits(&inspection, manifest)));
+        // A tool whose schemas don't compile can't be registered.
+        checks.push(Check::passed("schemas", if manifest.output.is_some() { "input and output" } else { "input" }));
+
+        self.places.make()?;
+        let backends: Vec<Box<dyn Backend>> = vec![Box::new(house::wasm(config, &self.places, SLOTS)?)];
+        match contract::Report::of(&manifest.contract, &house::ceiling(config)?, &backends) {
+            Ok(report) => checks.extend(report.clauses.iter().map(Check::clause)),
+            Err(problem) => checks.push(Check::new("contract", "limits", Err(problem))),
+        }
+        drop(backends);
+
+        let compiled = describe::compile(&self.component, manifest, &self.places, config);
+        let runs = compiled.is_ok();
+        checks.push(Check::new("component", "compiles and describes itself", compiled));
+        if runs {
+            let runtime = house::tokio_runtime()?;
+            let service = house::service_at(self.places, self.registry, config, SLOTS)?;
+            let progress = Progress::start();
+            let line = progress.watch();
+            for example in &manifest.examples {
+                line.phase(&format!("running example {}", example.name));
+                let result = runtime.block_on(examples::run(&service, &self.tool, example));
+                checks.push(Check { kind: "example", subject: example.name.clone(), failure: result.err() });
+            }
+            progress.end();
+        }
+        let passed = checks.iter().all(|check| check.failure.is_none());
+        Ok(Report { tool: manifest.capability().to_string(), passed, checks })
+    }
+}
+
+/// Everything that was checked.
+#[derive(Debug, Serialize)]
+struct Report {
+    tool: String,
+    passed: bool,
+    checks: Vec<Check>,
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    kind: &'static str,
+    subject: String,
+    /// What is wrong; nothing if it passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+}
+
+impl Check {
+    fn passed(kind: &'static str, subject: &str) -> Self {
+        Self { kind, subject: subject.to_owned(), failure: None }
+    }
+
+    fn new(kind: &'static str, subject: &str, result: Result<(), Problem>) -> Self {
+        Self { kind, subject: subject.to_owned(), failure: result.err().map(|problem| problem.message) }
+    }
+
+    fn clause(line: &contract::Line) -> Self {
+        let refused = |answer: &contract::Answer| match &answer.kind {
+            Kind::Refused { reason, remedy } => Some(format!("{}: {reason}; what would do: {remedy}", answer.backend)),
+            Kind::Enforced { .. } | Kind::Dropped { .. } => None,
+        };
+        let above = line.above_ceiling.as_ref().map(|had| format!("it asks {}, the ceiling has {had}", line.value));
+        // One backend that enforces it is enough.
+        let all: Vec<Option<String>> = line.answers.iter().map(refused).collect();
+        let nobody = all.iter().all(Option::is_some).then(|| all.iter().flatten().cloned().collect::<Vec<_>>().join("; "));
+        Self { kind: "contract", subject: line.clause.clone(), failure: above.or(nobody) }
+    }
+}
+
+impl Report {
+    fn print(&self) -> std::io::Result<()> {
+        let mut out = anstream::stdout().lock();
+        for Check { kind, subject, failure } in &self.checks {
+            let subject = escaped_line(subject);
+            match failure {
+                None => writeln!(out, "{SUCCEEDED}ok{SUCCEEDED:#}      {kind}  {subject}")?,
+                Some(failure) => {
+                    writeln!(out, "{FAILED}failed{FAILED:#}  {kind}  {subject}\n          {}", escaped(failure).replace('\n', "\n          "))?;
+                }
+            }
+        }
+        let failed = self.checks.iter().filter(|check| check.failure.is_some()).count();
+        writeln!(out, "{}: {} checks, {failed} failed", self.tool, self.checks.len())
+    }
+}

@@ -1,0 +1,55 @@
+//! `glovebox tool`: registering tools and looking at them.
+
+mod add;
+mod check;
+mod describe;
+mod examples;
+mod generate;
+mod show;
+mod source;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use env_contracts::{CapabilityRef, Code, Problem};
+
+use super::printed;
+use crate::args::ToolCommand;
+use crate::config::Config;
+use crate::house::{self, Places};
+use crate::print;
+use crate::table::Table;
+use crate::terminal::escaped_line;
+
+pub(crate) fn run(command: ToolCommand, config: &Config) -> Result<ExitCode, Problem> {
+    match command {
+        ToolCommand::Add(args) => add::run(&args, config),
+        ToolCommand::List { json } => list(json, config),
+        ToolCommand::Show { tool, json } => show::run(&tool, json, config),
+        ToolCommand::Check(args) => check::run(&args, config),
+        ToolCommand::Remove { tool } => remove(&tool, config),
+    }
+}
+
+fn list(json: bool, config: &Config) -> Result<ExitCode, Problem> {
+    let tools = house::registry(&Places::of(config)).list()?;
+    if json {
+        return printed(print::json(&tools), 0);
+    }
+    let mut table = Table::default();
+    for tool in &tools {
+        let from = if tool.builtin { "built in" } else { tool.artifact.short() };
+        table.row([&tool.capability.to_string(), from, &escaped_line(&tool.title)]);
+    }
+    printed(table.write(&mut anstream::stdout().lock(), ""), 0)
+}
+
+fn remove(tool: &str, config: &Config) -> Result<ExitCode, Problem> {
+    let capability: CapabilityRef = tool.parse().map_err(|error: String| {
+        Problem::new(Code::Usage, error).with_help("name the version too, as NAME@VERSION; `glovebox tool list` shows them")
+    })?;
+    house::registry(&Places::of(config)).remove(&capability)?;
+    let mut err = anstream::stderr().lock();
+    let _ = writeln!(err, "removed {capability}; its name and version stay taken");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,112 @@
+//! `glovebox tool show`: what a tool does, asks for and promises.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use env_contracts::{Code, Manifest, ManifestEntry, Problem, Then, Wanted};
+use glovebox_plane::Tool;
+use glovebox_runtime::derived_effects;
+use serde_json::{Value, json};
+
+use crate::commands::printed;
+use crate::config::Config;
+use crate::house::{self, Places};
+use crate::print;
+use crate::table::Table;
+use crate::terminal::{escaped, escaped_line};
+
+pub(crate) fn run(tool: &str, json: bool, config: &Config) -> Result<ExitCode, Problem> {
+    let wanted: Wanted = tool.parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
+    let tool = house::registry(&Places::of(config)).get(&wanted)?;
+    printed(if json { as_json(&tool) } else { as_text(&tool) }, 0)
+}
+
+fn as_json(tool: &Tool) -> std::io::Result<()> {
+    print::json(&json!({
+        "capability": tool.manifest.capability(),
+        "artifact": tool.registered.digest,
+        "builtin": tool.builtin,
+        "effects": { "derived": derived_effects(&tool.manifest.contract), "declared": tool.manifest.effects },
+        "manifest": tool.manifest,
+    }))
+}
+
+fn as_text(tool: &Tool) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    let out = &mut out;
+    let Manifest { title, description, non_goals, errors, examples, contract, .. } = &tool.manifest;
+    writeln!(out, "{}  {}\n", tool.manifest.capability(), escaped_line(title))?;
+    writeln!(out, "{}", escaped(description).trim())?;
+    section(out, "What it does not do", non_goals.iter().map(|goal| escaped_line(goal)))?;
+
+    arguments(out, "Arguments", &tool.manifest.input)?;
+    if let Some(output) = &tool.manifest.output {
+        arguments(out, "Result", output)?;
+    }
+    if !errors.is_empty() {
+        writeln!(out, "\nErrors")?;
+        let mut table = Table::default();
+        for error in errors {
+            let then = match error.then {
+                Then::Retry => "try again later",
+                Then::FixArguments => "correct the arguments",
+                Then::Escalate => "ask a person",
+            };
+            table.row([&escaped_line(&error.kind), then, &escaped_line(&error.when)]);
+        }
+        table.write(out, "  ")?;
+    }
+
+    let effects = format!("{:?}", derived_effects(contract)).to_lowercase();
+    writeln!(out, "\nContract (what it may change, derived: {effects})")?;
+    let mut table = Table::default();
+    for clause in contract.clauses() {
+        table.row([&escaped_line(clause.path().as_str()), &escaped_line(&clause.value())]);
+    }
+    table.write(out, "  ")?;
+
+    let line = |args: &Value, name: &str| format!("{}  {}", escaped_line(&args.to_string()), escaped_line(name));
+    section(out, "Examples", examples.iter().map(|example| line(&example.args, &example.name)))?;
+    let kind = match tool.manifest.entry {
+        ManifestEntry::Tool { .. } => "tool component",
+        ManifestEntry::Command { .. } => "command",
+    };
+    let from = if tool.builtin { "built in" } else { "registered" };
+    writeln!(out, "\n{from} {kind}, sha256 {}", tool.registered.digest)
+}
+
+fn section(out: &mut impl Write, title: &str, lines: impl ExactSizeIterator<Item = String>) -> std::io::Result<()> {
+    if lines.len() > 0 {
+        writeln!(out, "\n{title}")?;
+    }
+    for line in lines {
+        writeln!(out, "  {line}")?;
+    }
+    Ok(())
+}
+
+/// The fields of an object's schema: name, type, whether it must be there,
+/// and what it is.
+fn arguments(out: &mut impl Write, title: &str, schema: &Value) -> std::io::Result<()> {
+    writeln!(out, "\n{title}")?;
+    let Some(fields) = schema.get("properties").and_then(Value::as_object).filter(|fields| !fields.is_empty()) else {
+        return writeln!(out, "  {}", escaped_line(&schema.to_string()));
+    };
+    let required = |name: &str| schema.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name));
+    let mut table = Table::default();
+    for (name, field) in fields {
+        let kind = match field.get("type") {
+            Some(Value::String(kind)) => kind.clone(),
+            Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+            _ => "any".to_owned(),
+        };
+        let must = if required(name) { "required" } else { "" };
+        let text = field.get("description").and_then(Value::as_str).unwrap_or_default();
+        table.row([&escaped_line(name), &escaped_line(&kind), must, &escaped_line(text)]);
+    }
+    table.write(out, "  ")?;
+    if schema.get("additionalProperties").is_none_or(|more| *more != Value::Bool(false)) {
+        writeln!(out, "  and others")?;
+    }
+    Ok(())
+}

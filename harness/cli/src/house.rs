@@ -1,0 +1,190 @@
+//! Puts the parts together: the one place that names them all.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use env_contracts::{ByteSize, Ceiling, Code, Name, Principal, Problem, Span};
+use glovebox_artifacts::ArtifactStore;
+use glovebox_plane::{ActionService, Parts, Registry, TimeOrderedIds};
+use glovebox_runtime::{Admission, Backend, Budgets, Runtime, SystemClock, default_ceiling, io_problem};
+use glovebox_wasm::{CompileLimits, Compiler, WasmBackend};
+
+use crate::builtin;
+use crate::config::Config;
+
+/// The tenant of a person's own machine.
+pub(crate) const TENANT: &str = "local";
+
+/// Where things are in the state folder.
+pub(crate) struct Places {
+    /// The state folder itself.
+    pub(crate) state: PathBuf,
+}
+
+impl Places {
+    pub(crate) fn of(config: &Config) -> Self {
+        let state: PathBuf = config.entry("state").0.into();
+        // Relative folders would move with the working directory of a child.
+        Self { state: std::path::absolute(&state).unwrap_or(state) }
+    }
+
+    /// Registered tools.
+    pub(crate) fn tools(&self) -> PathBuf {
+        self.state.join("tools")
+    }
+
+    /// Artifacts of all tenants.
+    pub(crate) fn artifacts(&self) -> PathBuf {
+        self.state.join("artifacts")
+    }
+
+    /// Compiled components.
+    pub(crate) fn compiled(&self) -> PathBuf {
+        self.state.join("compiled")
+    }
+
+    /// Folders of runs.
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.state.join("run")
+    }
+
+    /// Locks of actions that may run so many times at once.
+    pub(crate) fn slots(&self) -> PathBuf {
+        self.state.join("slots")
+    }
+
+    /// Makes the state folder, private to its owner.
+    ///
+    /// # Errors
+    /// `state-unavailable`, `disk-full`.
+    pub(crate) fn make(&self) -> Result<(), Problem> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.state);
+        made.map_err(|error| {
+            io_problem(&format!("cannot make the state folder `{}`", self.state.display()), Code::StateUnavailable, &error)
+        })
+    }
+}
+
+/// The registry of this state folder.
+pub(crate) fn registry(places: &Places) -> Registry {
+    Registry::new(places.tools(), builtin::all())
+}
+
+/// The artifacts of this state folder.
+///
+/// # Errors
+/// `state-unavailable`, `disk-full`.
+pub(crate) fn artifacts(places: &Places) -> Result<ArtifactStore, Problem> {
+    ArtifactStore::open(&places.artifacts(), TENANT).map_err(|error| Problem::of(&error))
+}
+
+/// The operator's ceiling.
+///
+/// # Errors
+/// `contract-invalid` with the file and the line, `config-invalid` if it
+/// can't be read.
+pub(crate) fn ceiling(config: &Config) -> Result<Ceiling, Problem> {
+    let path = config.entry("ceiling").0;
+    match fs_err::read_to_string(path) {
+        Ok(text) => Ceiling::from_toml(&text).map_err(|error| {
+            let problem = Problem::of(&error);
+            Problem { message: format!("`{path}`: {}", problem.message), ..problem }
+        }),
+        // Only the default place may be empty.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && *config.entry("ceiling").1 == crate::config::Origin::Default => {
+            Ok(default_ceiling())
+        }
+        Err(error) => Err(Problem::new(Code::ConfigInvalid, error.to_string())),
+    }
+}
+
+/// The WebAssembly backend.
+///
+/// # Errors
+/// `backend-unavailable` if the engine can't be made, `state-unavailable` if
+/// the cache can't.
+pub(crate) fn wasm(config: &Config, places: &Places, slots: u32) -> Result<WasmBackend, Problem> {
+    WasmBackend::new(slots, &places.compiled(), compiler(config)?)
+}
+
+/// The compiler: this program, started anew.
+///
+/// # Errors
+/// `backend-unavailable` if this program's own file can't be found.
+pub(crate) fn compiler(config: &Config) -> Result<Compiler, Problem> {
+    let program = std::env::current_exe()
+        .map_err(|error| Problem::new(Code::BackendUnavailable, format!("cannot find this program's own file: {error}")))?;
+    let limits = CompileLimits {
+        input: config.get::<ByteSize>("component.max_size").0,
+        wall: config.get::<Span>("compile.wall").0,
+        memory: config.get::<ByteSize>("compile.memory").0,
+        ..CompileLimits::default()
+    };
+    Ok(Compiler::new(program, vec!["__compile".into()], limits))
+}
+
+/// The service over all parts, for a process that runs so many actions at one
+/// time.
+///
+/// # Errors
+/// Those of the parts.
+pub(crate) fn service(config: &Config, slots: u32) -> Result<ActionService, Problem> {
+    let places = Places::of(config);
+    let registry = registry(&places);
+    service_at(places, registry, config, slots)
+}
+
+/// The same with its state at another place, and with other tools.
+///
+/// # Errors
+/// Those of the parts.
+pub(crate) fn service_at(places: Places, registry: Registry, config: &Config, slots: u32) -> Result<ActionService, Problem> {
+    places.make()?;
+    let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, &places, slots)?)];
+    let (runtime, authority) = Runtime::new(backends);
+    Ok(ActionService::new(Parts {
+        registry,
+        ceiling: ceiling(config)?,
+        runtime,
+        authority,
+        admission: Admission::new(Budgets {
+            memory: config.get("admission.memory"),
+            actions: config.get("admission.actions"),
+            queue: config.get("admission.queue"),
+            wait: config.get::<Span>("admission.wait").0,
+        }),
+        artifacts: artifacts(&places)?,
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(TimeOrderedIds),
+        run_root: places.runs(),
+        protect: vec![places.state],
+        max_sealed: config.get("limits.sealed"),
+    }))
+}
+
+/// Who uses this command: the user that the kernel says we run as.
+pub(crate) fn principal() -> Principal {
+    let name = |text: String| -> Name { text.parse().unwrap_or_else(|error| unreachable!("made of letters and digits: {error}")) };
+    Principal {
+        tenant: name(TENANT.to_owned()),
+        user: name(format!("uid-{}", rustix::process::geteuid().as_raw())),
+        agent: None,
+        chain: Vec::new(),
+    }
+}
+
+/// A tokio runtime of two threads: one for the action, one that keeps time
+/// when the other is stuck.
+///
+/// # Errors
+/// `backend-error` if the host gives no threads.
+pub(crate) fn tokio_runtime() -> Result<tokio::runtime::Runtime, Problem> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .thread_keep_alive(Duration::from_secs(1))
+        .build()
+        .map_err(|error| Problem::new(Code::BackendError, format!("cannot start threads: {error}")))
+}

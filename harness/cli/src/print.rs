@@ -1,0 +1,118 @@
+//! Observations and problems for people.
+
+use std::io::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use env_contracts::{ByteSize, Observation, Problem, Span, StreamOutput};
+use serde_json::Value;
+
+use crate::terminal::{escaped, escaped_line};
+
+pub(crate) const FAILED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const SUCCEEDED: Style = AnsiColor::Green.on_default().bold();
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+/// How many lines of a stream are printed; the rest is in `--json`.
+const STREAM_LINES: usize = 20;
+
+/// A problem on standard error: message, code, way out.
+pub(crate) fn problem(problem: &Problem) {
+    let mut err = anstream::stderr().lock();
+    let _ = writeln!(err, "{FAILED}error{FAILED:#} [{}]: {}", problem.code, escaped(&problem.message));
+    let _ = writeln!(err, "hint: {}", escaped(&problem.help));
+}
+
+/// An Observation on standard output, readable.
+///
+/// # Errors
+/// The stream's, such as a closed pipe.
+pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    let outcome = &observation.outcome;
+    let style = if outcome.code.is_none() { SUCCEEDED } else { FAILED };
+    writeln!(out, "{style}{outcome}{style:#}  {}  {FAINT}{}{FAINT:#}", observation.capability, observation.action_id)?;
+    if let Some(message) = &outcome.message {
+        let code = outcome.code.map(|code| format!(" [{code}]")).unwrap_or_default();
+        writeln!(out, "  {}{code}", escaped(message).replace('\n', "\n  "))?;
+    }
+    if let Some(help) = &outcome.help {
+        writeln!(out, "  hint: {}", escaped(help))?;
+    }
+    data(&mut out, &observation.data)?;
+    let shown_as_data = matches!(&observation.data, Value::String(text) if observation.output.stdout.text.as_ref() == Some(text));
+    if !shown_as_data && !(observation.output.stdout.total > 0 && observation.data != Value::Null) {
+        stream(&mut out, "stdout", &observation.output.stdout)?;
+    }
+    stream(&mut out, "stderr", &observation.output.stderr)?;
+    for artifact in &observation.artifacts {
+        let (name, size) = (escaped_line(&artifact.name), artifact.size);
+        writeln!(out, "  artifact {}  {name}  {size} bytes  {}", artifact.uri, escaped_line(&artifact.media_type))?;
+    }
+    for notice in &observation.notices {
+        writeln!(out, "  note: {}", escaped_line(&notice.message))?;
+    }
+    let times = &observation.times;
+    let span = |micros: u64| Span(std::time::Duration::from_micros(if micros < 10_000 { micros } else { micros / 1000 * 1000 }));
+    writeln!(
+        out,
+        "{FAINT}  setup {} · run {} · cpu {} · memory {}{FAINT:#}",
+        span(times.setup_us),
+        span(times.run_us),
+        span(observation.usage.cpu_us),
+        ByteSize(observation.usage.memory_peak >> 10 << 10)
+    )
+}
+
+/// A result: an object of plain values as a list, anything else as JSON.
+fn data(out: &mut impl std::io::Write, data: &Value) -> std::io::Result<()> {
+    match data {
+        Value::Null => Ok(()),
+        Value::String(text) => writeln!(out, "  {}", escaped(text).trim_end().replace('\n', "\n  ")),
+        Value::Object(map) if map.values().all(|value| !value.is_object() && !value.is_array()) => {
+            let width = map.keys().map(|key| key.chars().count()).max().unwrap_or(0).min(32);
+            for (key, value) in map {
+                let value = match value {
+                    Value::String(text) => escaped(text).trim_end().replace('\n', &format!("\n  {:width$}  ", "")),
+                    other => other.to_string(),
+                };
+                writeln!(out, "  {:width$}  {value}", escaped_line(key))?;
+            }
+            Ok(())
+        }
+        other => {
+            let text = serde_json::to_string_pretty(other).unwrap_or_default();
+            writeln!(out, "  {}", escaped(&text).replace('\n', "\n  "))
+        }
+    }
+}
+
+fn stream(out: &mut impl std::io::Write, name: &str, stream: &StreamOutput) -> std::io::Result<()> {
+    if stream.total == 0 {
+        return Ok(());
+    }
+    writeln!(out, "  {name} ({} bytes{})", stream.total, if stream.omitted > 0 { format!(", {} left out", stream.omitted) } else { String::new() })?;
+    let Some(text) = &stream.text else {
+        return writeln!(out, "    not text; see --json or the artifact");
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    // The end matters most: that is where errors stand.
+    let skipped = lines.len().saturating_sub(STREAM_LINES);
+    if skipped > 0 {
+        writeln!(out, "    … {skipped} lines before these")?;
+    }
+    for line in &lines[skipped..] {
+        writeln!(out, "    {}", escaped_line(line))?;
+    }
+    Ok(())
+}
+
+/// Any data as JSON on standard output.
+///
+/// # Errors
+/// The stream's, such as a closed pipe.
+pub(crate) fn json(value: &impl serde::Serialize) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value)?;
+    writeln!(out)?;
+    out.flush()
+}

@@ -1,0 +1,263 @@
+//! From what happened to the Observation.
+
+use env_contracts::{
+    Artifact, Code, DerivedEffects, Digest, Effects, Enforced, Evidence, Id, Notice, Observation, ObservationSchema, Outcome,
+    OutcomeKind, Output, Principal, Problem, Provenance, SideEffects, StreamOutput, Times, Trust, Usage,
+};
+use glovebox_capture::{Body, Captured};
+use glovebox_runtime::job::{End, JobUsage, Limit, Timer};
+use serde_json::Value;
+
+use crate::registry::Tool;
+
+/// What the result's text for a model has at most, in bytes: more belongs
+/// into an artifact.
+const MAX_TEXT: usize = 16 << 10;
+
+/// An action that ended before or beside its run, with the outcome's kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal(pub Outcome);
+
+impl Refusal {
+    /// It ended this way for this reason.
+    pub fn new(kind: OutcomeKind, problem: Problem) -> Self {
+        Self(Outcome::failed(kind, problem))
+    }
+
+    /// The same, saying which of its kind.
+    #[must_use]
+    pub fn which(self, which: impl Into<String>) -> Self {
+        Self(self.0.which(which))
+    }
+}
+
+impl From<Problem> for Refusal {
+    /// The kind that goes with a problem's code.
+    fn from(problem: Problem) -> Self {
+        let kind = match problem.code {
+            Code::SchemaRejected | Code::ArgumentsInvalid => OutcomeKind::SchemaRejected,
+            Code::PolicyDenied => OutcomeKind::PolicyDenied,
+            Code::Drift => OutcomeKind::Drift,
+            Code::Busy => OutcomeKind::Busy,
+            Code::LimitHit => OutcomeKind::LimitHit,
+            Code::BackendUnavailable => OutcomeKind::BackendUnavailable,
+            Code::Interrupted => OutcomeKind::Interrupted,
+            Code::ContractUnsatisfied
+            | Code::ContractInvalid
+            | Code::PathOutsideMounts
+            | Code::WorkspaceUnavailable
+            | Code::ArtifactUnknown
+            | Code::FileUnreadable
+            | Code::ComponentImports
+            | Code::ComponentExports
+            | Code::ComponentInvalid
+            | Code::ComponentTooLarge
+            | Code::CompileFailed => OutcomeKind::ContractUnsatisfied,
+            _ => OutcomeKind::BackendError,
+        };
+        Self::new(kind, problem)
+    }
+}
+
+/// The Observation as it grows. It is complete at any time: what has not
+/// happened is empty.
+pub(crate) struct Story(pub(crate) Observation);
+
+impl Story {
+    pub(crate) fn new(action_id: Id, tool: &Tool, principal: &Principal) -> Self {
+        Self(Observation {
+            schema: ObservationSchema::V1,
+            action_id,
+            capability: tool.manifest.capability(),
+            intent: None,
+            plan: None,
+            outcome: Outcome::succeeded(None),
+            data: Value::Null,
+            text: String::new(),
+            output: Output::default(),
+            artifacts: Vec::new(),
+            effects: Effects { derived: DerivedEffects::None, side_effects: SideEffects::None },
+            usage: Usage::default(),
+            times: Times::default(),
+            enforcement: Vec::new(),
+            evidence: Vec::new(),
+            state_patch: None,
+            notices: Vec::new(),
+            provenance: Provenance {
+                runtime_version: env!("CARGO_PKG_VERSION").to_owned(),
+                backend: String::new(),
+                artifact: tool.registered.digest.clone(),
+                principal: principal.clone(),
+                sources: Vec::new(),
+            },
+            trust: Trust::Untrusted,
+        })
+    }
+
+    pub(crate) fn planned(&mut self, derived: DerivedEffects, backend: &str, enforcement: Vec<Enforced>) {
+        self.0.effects.derived = derived;
+        self.0.provenance.backend = backend.to_owned();
+        self.0.enforcement = enforcement;
+    }
+
+    pub(crate) fn bound(&mut self, intent: &Digest, plan: &Digest, evidence: Vec<Evidence>) {
+        self.0.intent = Some(intent.clone());
+        self.0.plan = Some(plan.clone());
+        self.0.provenance.sources = evidence.iter().map(|fact| fact.subject.clone()).collect();
+        self.0.evidence = evidence;
+    }
+
+    /// What a run used; and, now that it ran, what it may have changed.
+    pub(crate) fn ran(&mut self, usage: &JobUsage, tool: &Tool) {
+        let micros = |span: std::time::Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        self.0.usage.wall_us = micros(usage.setup + usage.run + usage.teardown);
+        self.0.usage.cpu_us = micros(usage.cpu);
+        self.0.usage.memory_peak = usage.memory_peak;
+        self.0.usage.bytes_read = usage.bytes_read;
+        self.0.usage.bytes_written = usage.bytes_written;
+        self.0.times.setup_us += micros(usage.setup);
+        self.0.times.run_us = micros(usage.run);
+        self.0.times.teardown_us = micros(usage.teardown);
+        self.0.effects.side_effects = match self.0.effects.derived {
+            DerivedEffects::None => SideEffects::None,
+            _ if tool.manifest.effects.side_effects == SideEffects::Certain => SideEffects::Certain,
+            _ => SideEffects::Possible,
+        };
+    }
+
+    pub(crate) fn notice(&mut self, kind: &str, message: impl Into<String>) {
+        self.0.notices.push(Notice::new(kind, message));
+    }
+
+    /// The finished Observation, with its text for a model.
+    pub(crate) fn finish(mut self, outcome: Outcome) -> Observation {
+        self.0.outcome = outcome;
+        self.0.text = text(&self.0);
+        self.0
+    }
+}
+
+/// How a run's end is called. What the guest says comes along as data.
+pub(crate) fn outcome(end: &End, usage: &JobUsage, tool: &Tool) -> Outcome {
+    let failed = |kind, code, message: String| Outcome::failed(kind, Problem::new(code, message));
+    match end {
+        End::Returned { .. } => Outcome::succeeded(None),
+        End::Exited { code: 0 } => Outcome::succeeded(Some(0)),
+        End::Exited { code } => {
+            let mut outcome = failed(OutcomeKind::Completed, Code::ToolFailed, format!("the tool ended with exit code {code}"));
+            advise(&mut outcome, tool, &format!("exit:{code}"));
+            outcome.exit = Some(*code);
+            outcome
+        }
+        End::Failed(failure) => {
+            let mut outcome = failed(OutcomeKind::Completed, Code::ToolFailed, failure.message.clone()).which(failure.kind.clone());
+            outcome.retryable = failure.retryable;
+            advise(&mut outcome, tool, &failure.kind);
+            outcome
+        }
+        End::TimedOut(timer) => {
+            let (which, message) = match timer {
+                Timer::Wall => ("wall", "the action took longer than `limits.wall`"),
+                Timer::Idle => ("idle", "the action said nothing for longer than `limits.idle`"),
+                Timer::Cpu => ("cpu", "the action used more processor time than `limits.cpu`"),
+            };
+            failed(OutcomeKind::TimedOut, Code::TimedOut, message.to_owned()).which(which)
+        }
+        End::LimitHit(limit) => {
+            let which = limit_name(*limit);
+            let mut message = format!("the action ran into `{which}`");
+            if usage.denied_memory + usage.denied_storage > 0 {
+                message.push_str(&format!("; {} requests for more were refused", usage.denied_memory + usage.denied_storage));
+            }
+            failed(OutcomeKind::LimitHit, Code::LimitHit, message).which(which.trim_start_matches("limits."))
+        }
+        End::Trapped(text) => failed(OutcomeKind::Completed, Code::ToolTrapped, text.clone()).which("trap"),
+        End::Interrupted => failed(OutcomeKind::Interrupted, Code::Interrupted, "the action was interrupted".into()).which("run"),
+        End::Refused(problem) => Refusal::from(problem.clone()).0,
+        End::HostFailed(text) => failed(OutcomeKind::BackendError, Code::BackendError, text.clone()),
+    }
+}
+
+/// The manifest knows better what helps after a failure of this kind.
+fn advise(outcome: &mut Outcome, tool: &Tool, kind: &str) {
+    use env_contracts::Then;
+    if let Some(known) = tool.manifest.errors.iter().find(|known| known.kind == kind) {
+        let then = match known.then {
+            Then::Retry => "try again later",
+            Then::FixArguments => "correct the arguments",
+            Then::Escalate => "ask a person",
+        };
+        outcome.help = Some(format!("{then}: {}", known.when));
+        outcome.retryable |= known.then == Then::Retry;
+    }
+}
+
+fn limit_name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Memory => "limits.memory",
+        Limit::Instances => "limits.instances",
+        Limit::Handles => "limits.handles",
+        Limit::Stack => "limits.stack",
+        Limit::Output => "limits.output",
+        Limit::Storage => "limits.storage",
+        Limit::Inodes => "limits.inodes",
+        Limit::HostCall => "limits.host-call",
+    }
+}
+
+/// A captured stream in its wire form.
+pub(crate) fn stream<W>(captured: &Captured<W>, artifact: Option<&Artifact>) -> StreamOutput {
+    let rendered = captured.render();
+    let (text, base64) = match rendered.body {
+        Body::Text(text) => (Some(text), None),
+        Body::Base64(base64) => (None, Some(base64)),
+    };
+    StreamOutput {
+        text,
+        base64,
+        total: rendered.total,
+        omitted: rendered.omitted,
+        omitted_at: (rendered.omitted > 0).then_some(rendered.cut as u64),
+        artifact: artifact.map(|artifact| artifact.uri.clone()),
+    }
+}
+
+/// The compact text for a model: how it ended, the result, what there is to
+/// fetch. It says where something was left out.
+fn text(observation: &Observation) -> String {
+    let mut out = String::new();
+    let outcome = &observation.outcome;
+    if let Some(code) = outcome.code {
+        out.push_str(&format!("{outcome} [{code}]: {}\n", outcome.message.as_deref().unwrap_or_default()));
+        if let Some(help) = &outcome.help {
+            out.push_str(&format!("what helps: {help}\n"));
+        }
+    }
+    match &observation.data {
+        Value::Null => {}
+        Value::String(text) => push_cut(&mut out, text),
+        data => push_cut(&mut out, &data.to_string()),
+    }
+    for artifact in &observation.artifacts {
+        let name = artifact.name.escape_debug();
+        out.push_str(&format!("artifact {} ({name}, {} bytes, {})\n", artifact.uri, artifact.size, artifact.media_type));
+    }
+    for notice in &observation.notices {
+        out.push_str(&format!("notice: {}\n", notice.message));
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+fn push_cut(out: &mut String, text: &str) {
+    let mut end = text.len().min(MAX_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    out.push_str(&text[..end]);
+    if end < text.len() {
+        out.push_str(&format!("\n[{} more bytes in `data`]", text.len() - end));
+    }
+    out.push('\n');
+}
+

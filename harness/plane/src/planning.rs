@@ -1,0 +1,142 @@
+//! Planning: from a request to what exactly would run.
+//!
+//! It is pure: it reads the registry's entry, the ceiling and what the
+//! backends say they can enforce. No file of the request's is opened, so that
+//! a refusal costs nothing and reveals nothing.
+
+use env_contracts::canon::{Canonical, ParseLimits};
+use env_contracts::{
+    ActionRequest, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, OutcomeKind, Plan, Principal, Problem,
+};
+use glovebox_runtime::algebra::{self, Delta};
+use glovebox_runtime::bind::PathArgument;
+use glovebox_runtime::{Backend, derived_effects, enforcement_report};
+
+use crate::arguments::ArgumentsError;
+use crate::observe::Refusal;
+use crate::registry::Tool;
+
+/// A plan and what the plan alone does not hold.
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// Each clause and what will enforce it.
+    pub enforcement: Vec<Enforced>,
+    /// The arguments that name paths.
+    pub paths: Vec<PathArgument>,
+    /// The arguments as a value, for command templates.
+    pub arguments: Canonical,
+}
+
+/// Who wants what.
+pub struct Asked<'a> {
+    /// The tool.
+    pub tool: &'a Tool,
+    /// The request.
+    pub request: &'a ActionRequest,
+    /// The arguments as they were received, where a door received bytes.
+    pub received: Option<&'a [u8]>,
+    /// Who asks.
+    pub principal: &'a Principal,
+    /// The action's id.
+    pub action_id: Id,
+}
+
+/// Makes the plan, or says why there can't be one.
+///
+/// # Errors
+/// A [`Refusal`] with the outcome: `schema-rejected`, `policy-denied` for
+/// what goes beyond the tool's contract, `contract-unsatisfied` for what goes
+/// beyond the ceiling or can't be enforced by any backend.
+pub fn plan<'a>(asked: Asked<'_>, ceiling: &Ceiling, backends: impl Iterator<Item = &'a dyn Backend> + Clone) -> Result<Planned, Refusal> {
+    let Asked { tool, request, received, principal, action_id } = asked;
+    let arguments = arguments(tool, request, received)?;
+    let contract = effective(tool, request, principal, ceiling)?;
+    let (backend, contract, enforcement) = choose(backends, &contract)?;
+    let rejected = |error: ArgumentsError| Refusal::new(OutcomeKind::SchemaRejected, Problem::of(&error));
+    let paths = tool.input.path_arguments(&arguments).map_err(rejected)?;
+    let plan = Plan {
+        action_id,
+        revision: 1,
+        capability: tool.manifest.capability(),
+        artifact: tool.registered.digest.clone(),
+        arguments: arguments.as_str().to_owned(),
+        effects: derived_effects(&contract),
+        contract,
+        principal: principal.clone(),
+        backend: backend.to_owned(),
+    };
+    Ok(Planned { plan, enforcement, paths, arguments })
+}
+
+fn arguments(tool: &Tool, request: &ActionRequest, received: Option<&[u8]>) -> Result<Canonical, Refusal> {
+    let sent = match received {
+        Some(bytes) => Canonical::parse(bytes, ParseLimits::default()),
+        None => Canonical::from_value(&request.arguments),
+    };
+    let accepted = sent.map_err(ArgumentsError::from).and_then(|sent| tool.input.accept(&sent));
+    accepted.map_err(|error| Refusal::new(OutcomeKind::SchemaRejected, Problem::of(&error)))
+}
+
+/// The contract in force: the tool's, narrowed by the request, every limit
+/// filled in, inside the ceiling.
+fn effective(tool: &Tool, request: &ActionRequest, principal: &Principal, ceiling: &Ceiling) -> Result<Contract, Refusal> {
+    let mut contract = tool.manifest.contract.clone();
+    if let Some(scope) = &request.scope {
+        let beyond = algebra::delta(&contract, scope);
+        if !beyond.is_empty() {
+            let message = format!("the request asks for more than the tool's contract: {}", list(&beyond, "the tool has"));
+            return Err(Refusal::new(OutcomeKind::PolicyDenied, Problem::new(Code::PolicyDenied, message)).which(beyond[0].clause.as_str()));
+        }
+        contract = algebra::narrow(&contract, scope);
+    }
+    if let Some(timeout) = request.timeout {
+        contract.limits.wall = Some(contract.limits.wall.map_or(timeout, |wall| wall.min(timeout)));
+    }
+    if request.audit == AuditNeed::Output {
+        contract.audit.level = AuditLevel::Output;
+    }
+    let agent = principal.agent.as_ref().map(env_contracts::Name::as_str);
+    let bounds = algebra::effective_bounds(ceiling, principal.tenant.as_str(), agent);
+    let contract = algebra::fill(&contract, &bounds);
+    let above = algebra::excess(&contract, &bounds);
+    if !above.is_empty() {
+        let message = format!("beyond the ceiling: {}", list(&above, "the ceiling has"));
+        let problem = Problem::new(Code::ContractUnsatisfied, message)
+            .with_help("ask for less, or let the operator raise ceiling.toml (`glovebox config show --origin` says where it is)");
+        return Err(Refusal::new(OutcomeKind::ContractUnsatisfied, problem).which(above[0].clause.as_str()));
+    }
+    // Limits may have been filled in below what the tool needs.
+    contract.validate().map_err(|error| Refusal::new(OutcomeKind::ContractUnsatisfied, Problem::new(Code::ContractUnsatisfied, error.to_string())))?;
+    Ok(contract)
+}
+
+/// The first backend that enforces every clause.
+fn choose<'a>(
+    backends: impl Iterator<Item = &'a dyn Backend>,
+    contract: &Contract,
+) -> Result<(&'a str, Contract, Vec<Enforced>), Refusal> {
+    let mut first = None;
+    for backend in backends {
+        match enforcement_report(backend, contract) {
+            Ok((contract, report)) => return Ok((backend.name(), contract, report)),
+            Err(refused) => first = first.or(Some(refused)),
+        }
+    }
+    let problem = first.unwrap_or_else(|| Problem::new(Code::BackendUnavailable, "there is no backend on this host"));
+    let kind = if problem.code == Code::BackendUnavailable { OutcomeKind::BackendUnavailable } else { OutcomeKind::ContractUnsatisfied };
+    let which = problem.message.split('`').nth(1).map(str::to_owned);
+    let refusal = Refusal::new(kind, problem);
+    Err(match which {
+        Some(which) if kind == OutcomeKind::ContractUnsatisfied => refusal.which(which),
+        _ => refusal,
+    })
+}
+
+fn list(deltas: &[Delta], had: &str) -> String {
+    let one = |delta: &Delta| {
+        let limit = delta.had.as_ref().map_or_else(|| "nothing".to_owned(), Clone::clone);
+        format!("`{}` asks {}, {had} {limit}", delta.clause, delta.asked)
+    };
+    deltas.iter().map(one).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,196 @@
+//! Registered tools on disk: `NAME/VERSION/{tool.toml, component.wasm}` and
+//! beside it `NAME/VERSION.json`, the record, which outlives a removal.
+
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Problem, Version};
+use glovebox_runtime::{ArtifactBytes, Instant, io_problem};
+
+use super::record::{Record, RecordSchema};
+use super::{Registry, Tool, parse};
+
+/// What registering did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It is registered now.
+    New,
+    /// It was registered already, with the same bytes.
+    Known,
+}
+
+const MANIFEST: &str = "tool.toml";
+const COMPONENT: &str = "component.wasm";
+
+impl Registry {
+    /// Registers a tool: its manifest's text and its component, which the
+    /// caller has inspected.
+    ///
+    /// # Errors
+    /// `tool-reserved`, `tool-conflict`, `manifest-invalid`, and the host's.
+    pub fn add(&self, manifest_text: &str, component: &[u8], now: Instant) -> Result<(Tool, Added), Problem> {
+        let manifest = parse(manifest_text)?;
+        let capability = manifest.capability();
+        if self.builtin(&capability.name)?.is_some() {
+            return Err(Problem::new(Code::ToolReserved, format!("`{}` is a built-in tool", capability.name)));
+        }
+        // Schemas are checked before anything is written.
+        let tool = Tool::new(manifest, Digest::of(component), ArtifactBytes::File(self.place(&capability).join(COMPONENT)), false)?;
+        let record = Record {
+            schema: RecordSchema::V1,
+            capability: capability.clone(),
+            artifact: tool.registered.digest.clone(),
+            manifest: Digest::of(manifest_text.as_bytes()),
+            registered_ms: now.unix_millis,
+        };
+        let known = self.record(&capability)?;
+        if let Some(known) = &known {
+            conflict(known, &record)?;
+            if self.place(&capability).exists() {
+                return Ok((tool, Added::Known));
+            }
+        }
+        self.write(&capability, manifest_text, component, &record, known.is_some())?;
+        Ok((tool, Added::New))
+    }
+
+    /// Removes a registered tool. Its name and version stay taken.
+    ///
+    /// # Errors
+    /// `tool-unknown`, `tool-reserved`, and the host's.
+    pub fn remove(&self, capability: &CapabilityRef) -> Result<(), Problem> {
+        if self.builtin(&capability.name)?.is_some() {
+            return Err(Problem::new(Code::ToolReserved, format!("`{}` is a built-in tool", capability.name)));
+        }
+        match fs_err::remove_dir_all(self.place(capability)) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let versions = self.versions(&capability.name)?;
+                Err(self.unknown(&env_contracts::Wanted { name: capability.name.clone(), version: Some(capability.version.clone()) }, &versions))
+            }
+            Err(error) => Err(io_problem("cannot remove the tool", Code::StateUnavailable, &error)),
+        }
+    }
+
+    pub(super) fn load(&self, capability: &CapabilityRef) -> Result<Tool, Problem> {
+        let place = self.place(capability);
+        let damaged = |what: String| {
+            Problem::new(Code::StateUnavailable, what).with_help(format!("`glovebox tool remove {capability}` and register it again"))
+        };
+        let record = self.record(capability)?.ok_or_else(|| damaged(format!("the record of `{capability}` is gone")))?;
+        let text = fs_err::read_to_string(place.join(MANIFEST)).map_err(|error| damaged(error.to_string()))?;
+        if Digest::of(text.as_bytes()) != record.manifest {
+            return Err(damaged(format!("the manifest of `{capability}` was changed after it was registered")));
+        }
+        Tool::new(parse(&text)?, record.artifact, ArtifactBytes::File(place.join(COMPONENT)), false)
+    }
+
+    pub(super) fn names(&self) -> Result<Vec<CapabilityName>, Problem> {
+        Ok(entries(&self.dir)?.iter().filter_map(|name| name.parse().ok()).collect())
+    }
+
+    pub(super) fn versions(&self, name: &CapabilityName) -> Result<Vec<Version>, Problem> {
+        let dir = self.dir.join(name.as_str());
+        let folders = entries(&dir)?.into_iter().filter(|version| dir.join(version).is_dir());
+        Ok(folders.filter_map(|version| version.parse().ok()).collect())
+    }
+
+    fn place(&self, capability: &CapabilityRef) -> PathBuf {
+        self.dir.join(capability.name.as_str()).join(capability.version.as_str())
+    }
+
+    fn record(&self, capability: &CapabilityRef) -> Result<Option<Record>, Problem> {
+        let path = self.record_path(capability);
+        match fs_err::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| Problem::new(Code::StateUnavailable, format!("`{}` can't be read: {error}", path.display()))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(io_problem("cannot read the registry", Code::StateUnavailable, &error)),
+        }
+    }
+
+    fn record_path(&self, capability: &CapabilityRef) -> PathBuf {
+        self.dir.join(capability.name.as_str()).join(format!("{}.json", capability.version))
+    }
+
+    /// Writes everything beside its place and moves it there: the record
+    /// first and never over another, so that of two processes that register
+    /// the same version at once with different bytes, one fails.
+    fn write(&self, capability: &CapabilityRef, manifest: &str, component: &[u8], record: &Record, known: bool) -> Result<(), Problem> {
+        let failed = |error: std::io::Error| io_problem("cannot register the tool", Code::StateUnavailable, &error);
+        let folder = self.dir.join(capability.name.as_str());
+        fs_err::create_dir_all(&folder).map_err(failed)?;
+        let staged = Staged(folder.join(format!(".{}", uuid::Uuid::now_v7().simple())));
+        let write = || -> std::io::Result<()> {
+            fs_err::create_dir(&staged.0)?;
+            durable(&staged.0.join(MANIFEST), manifest.as_bytes())?;
+            durable(&staged.0.join(COMPONENT), component)?;
+            fs_err::File::open(&staged.0)?.sync_all()
+        };
+        write().map_err(failed)?;
+        if !known {
+            let bytes = serde_json::to_vec_pretty(record).unwrap_or_default();
+            let path = Staged(folder.join(format!(".{}.json", uuid::Uuid::now_v7().simple())));
+            durable(&path.0, &bytes).map_err(failed)?;
+            match fs_err::hard_link(&path.0, self.record_path(capability)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    if let Some(known) = self.record(capability)? {
+                        conflict(&known, record)?;
+                    }
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        match fs_err::rename(&staged.0, self.place(capability)) {
+            Ok(()) => fs_err::File::open(&folder).and_then(|dir| dir.sync_all()).map_err(failed),
+            // The other process was quicker, with the same bytes.
+            Err(_) if self.place(capability).exists() => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+fn conflict(known: &Record, record: &Record) -> Result<(), Problem> {
+    if known.artifact == record.artifact && known.manifest == record.manifest {
+        return Ok(());
+    }
+    let (what, was, is) = if known.artifact == record.artifact {
+        ("manifest", &known.manifest, &record.manifest)
+    } else {
+        ("component", &known.artifact, &record.artifact)
+    };
+    let message = format!("`{}` is registered with {what} {}, this one is {}", record.capability, was.short(), is.short());
+    Err(Problem::new(Code::ToolConflict, message))
+}
+
+/// Writes a new file so that it is whole after a power cut.
+fn durable(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A path that is gone when this is, unless it was moved away.
+struct Staged(PathBuf);
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        let _ = fs_err::remove_dir_all(&self.0).or_else(|_| fs_err::remove_file(&self.0));
+    }
+}
+
+/// The names in a folder; a missing one is empty.
+fn entries(dir: &Path) -> Result<Vec<String>, Problem> {
+    let failed = |error: std::io::Error| io_problem("cannot read the registry", Code::StateUnavailable, &error);
+    match fs_err::read_dir(dir) {
+        Ok(entries) => {
+            let names = entries.map(|entry| Ok(entry.map_err(failed)?.file_name().into_string().unwrap_or_default()));
+            names.collect()
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(failed(error)),
+    }
+}
+

@@ -1,0 +1,53 @@
+//! `limits.concurrency`: so many actions of a capability at one time, over
+//! all processes that share a state folder.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use env_contracts::{CapabilityRef, Code, Problem};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+/// Above this many, a capability counts as not limited: each slot is a file
+/// that may have to be tried.
+const MOST: u32 = 64;
+
+/// The slots of all capabilities, as locks on files. The kernel gives a lock
+/// back when its process ends, however it ends.
+pub(crate) struct Slots {
+    dir: PathBuf,
+}
+
+/// A slot, held.
+pub(crate) struct Slot {
+    _lock: Option<OwnedFd>,
+}
+
+impl Slots {
+    pub(crate) fn new(run_root: &std::path::Path) -> Self {
+        Self { dir: run_root.with_file_name("slots") }
+    }
+
+    /// Takes a free slot of the capability.
+    ///
+    /// # Errors
+    /// `busy` if all are taken, `state-unavailable` if the folder can't be
+    /// used.
+    pub(crate) fn enter(&self, capability: &CapabilityRef, limit: Option<u32>) -> Result<Slot, Problem> {
+        let Some(limit) = limit.filter(|limit| *limit < MOST) else {
+            return Ok(Slot { _lock: None });
+        };
+        let failed = |error: std::io::Error| glovebox_runtime::io_problem("cannot take a slot", Code::StateUnavailable, &error);
+        fs_err::create_dir_all(&self.dir).map_err(failed)?;
+        for number in 0..limit {
+            let path = self.dir.join(format!("{capability}.{number}"));
+            let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
+            let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| failed(errno.into()))?;
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Slot { _lock: Some(file) }),
+                Err(rustix::io::Errno::WOULDBLOCK) => {}
+                Err(errno) => return Err(failed(errno.into())),
+            }
+        }
+        Err(Problem::new(Code::Busy, format!("{limit} actions of `{capability}` are running, which is its `limits.concurrency`")))
+    }
+}

@@ -1,0 +1,89 @@
+//! Opening folders and files of the user's.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use env_contracts::{Code, Problem};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// A folder of the user's.
+pub(super) struct Opened {
+    pub(super) dir: OwnedFd,
+    /// Where it really lies.
+    pub(super) path: PathBuf,
+    pub(super) identity: (u64, u64),
+}
+
+/// Trees of the kernel, in which nothing is a plain file.
+const KERNEL_TREES: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// Opens a folder once; every later step uses the descriptor.
+pub(super) fn open_folder(path: &Path, protect: &[PathBuf]) -> Result<Opened, Problem> {
+    let refuse = |why: String| Problem::new(Code::WorkspaceUnavailable, format!("folder `{}`: {why}", path.display()));
+    let dir = rustix::fs::open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| refuse(describe(errno)))?;
+    let real = real_path(dir.as_fd()).map_err(|errno| refuse(describe(errno)))?;
+    if let Some(tree) = KERNEL_TREES.iter().find(|tree| real.starts_with(tree) && !real.starts_with("/dev/shm")) {
+        return Err(refuse(format!("it lies in `{tree}`, whose files are doors to the kernel")));
+    }
+    let ours = protect.iter().filter_map(|path| path.canonicalize().ok()).find(|ours| real.starts_with(ours));
+    if let Some(ours) = ours {
+        return Err(refuse(format!("it lies in `{}`, where Glovebox keeps its own state", ours.display())));
+    }
+    let stat = rustix::fs::fstat(&dir).map_err(|errno| refuse(describe(errno)))?;
+    Ok(Opened { dir, path: real, identity: (stat.st_dev, stat.st_ino) })
+}
+
+/// A regular file found beneath a folder.
+pub(super) struct Found {
+    pub(super) file: OwnedFd,
+    /// Its real path, relative to the folder.
+    pub(super) path: String,
+    pub(super) identity: (u64, u64),
+}
+
+/// Opens what a path names beneath a folder, if that is a regular file.
+///
+/// `None`: it names nothing, or a folder. Links are followed as long as they
+/// stay beneath the folder.
+pub(super) fn open_beneath(
+    dir: BorrowedFd<'_>,
+    path: &str,
+    outside: &dyn Fn(&str) -> Problem,
+) -> Result<Option<Found>, Problem> {
+    let path = if path.is_empty() { "." } else { path };
+    // Not blocking: opening a FIFO would wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let file = match rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve) {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(Errno::XDEV) => return Err(outside("leads out of its folder")),
+        Err(Errno::NXIO) => return Err(outside("is neither a file nor a folder")),
+        Err(errno) => return Err(outside(&format!("can't be opened: {}", describe(errno)))),
+    };
+    let stat = rustix::fs::fstat(&file).map_err(|errno| outside(&describe(errno)))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Ok(None),
+        _ => return Err(outside("is neither a file nor a folder")),
+    }
+    let root = real_path(dir).map_err(|errno| outside(&describe(errno)))?;
+    let real = real_path(file.as_fd()).map_err(|errno| outside(&describe(errno)))?;
+    let relative = real.strip_prefix(&root).map_err(|_| outside("moved while it was being bound"))?;
+    let path = relative.to_str().ok_or_else(|| outside("has a name that is not UTF-8"))?.to_owned();
+    Ok(Some(Found { file, path, identity: (stat.st_dev, stat.st_ino) }))
+}
+
+/// Where an open descriptor really lies, as the kernel knows it.
+fn real_path(fd: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+    use std::os::unix::ffi::OsStringExt as _;
+    let link = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())?;
+    Ok(PathBuf::from(std::ffi::OsString::from_vec(link.into_bytes())))
+}
+
+/// A host error in words.
+fn describe(errno: Errno) -> String {
+    std::io::Error::from(errno).to_string()
+}

@@ -1,0 +1,153 @@
+//! The folder of one run: private, gone when the run is.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use env_contracts::{Code, Problem};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use super::remove::remove_tree;
+
+/// The name of the lock that says a run is alive. The kernel drops it with
+/// the process, however that ends.
+const LOCK: &str = "lock";
+
+/// The folder of one run. Dropping it removes it with all in it.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    dir: OwnedFd,
+    _lock: OwnedFd,
+    keep: bool,
+}
+
+impl RunDir {
+    /// Makes the folder for an action below `parent`, which is made too.
+    ///
+    /// # Errors
+    /// `state-unavailable`, `disk-full`.
+    pub fn create(parent: &Path, action: &str) -> Result<Self, Problem> {
+        let path = parent.join(action);
+        let failed = |error: std::io::Error| crate::io_problem(&format!("cannot make `{}`", path.display()), Code::StateUnavailable, &error);
+        let make = || match rustix::fs::mkdir(&path, Mode::RWXU) {
+            Err(rustix::io::Errno::NOENT) => {
+                fs_err::create_dir_all(parent)?;
+                rustix::fs::mkdir(&path, Mode::RWXU).map_err(std::io::Error::from)
+            }
+            made => made.map_err(std::io::Error::from),
+        };
+        make().map_err(failed)?;
+        let open = || -> std::io::Result<_> {
+            let dir = rustix::fs::open(&path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+            let lock = rustix::fs::openat(&dir, LOCK, OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?;
+            rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+            Ok((dir, lock))
+        };
+        match open() {
+            Ok((dir, lock)) => Ok(Self { path, dir, _lock: lock, keep: false }),
+            Err(error) => {
+                // What was made just now holds nothing.
+                let _ = fs_err::remove_dir_all(&path);
+                Err(failed(error))
+            }
+        }
+    }
+
+    /// A private folder in it, made if it is not there.
+    ///
+    /// # Errors
+    /// `state-unavailable`, `disk-full`.
+    pub fn folder(&self, name: &str) -> Result<OwnedFd, Problem> {
+        let failed = |errno: rustix::io::Errno| {
+            crate::io_problem(&format!("cannot make `{}`", self.path.join(name).display()), Code::StateUnavailable, &errno.into())
+        };
+        match rustix::fs::mkdirat(&self.dir, name, Mode::RWXU) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        rustix::fs::openat(&self.dir, name, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()).map_err(failed)
+    }
+
+    /// A file in it under no name: gone with its last descriptor.
+    ///
+    /// # Errors
+    /// `state-unavailable`, `disk-full`.
+    pub fn unnamed_file(&self) -> Result<OwnedFd, Problem> {
+        let failed = |error: std::io::Error| crate::io_problem(&format!("cannot write in `{}`", self.path.display()), Code::StateUnavailable, &error);
+        match rustix::fs::openat(&self.dir, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR) {
+            Ok(fd) => Ok(fd),
+            // Some network file systems can't; a name that is taken away at
+            // once comes close.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::NOENT) => {
+                let name = "unnamed";
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+                let fd = rustix::fs::openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| failed(errno.into()))?;
+                rustix::fs::unlinkat(&self.dir, name, rustix::fs::AtFlags::empty()).map_err(|errno| failed(errno.into()))?;
+                Ok(fd)
+            }
+            Err(errno) => Err(failed(errno.into())),
+        }
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves the folder behind: the contract says that scratch is kept.
+    pub fn keep(mut self) -> PathBuf {
+        self.keep = true;
+        self.path.clone()
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        if !self.keep {
+            // What can't be removed now is swept later: its lock is free.
+            let _ = remove_tree(self.dir.as_fd()).and_then(|()| fs_err::remove_dir(&self.path));
+        }
+    }
+}
+
+/// Removes the folders of runs whose process is gone. Returns what was, or in
+/// a dry run would be, removed.
+///
+/// # Errors
+/// `state-unavailable` if the parent can't be read; a missing one is empty.
+pub fn sweep(parent: &Path, dry_run: bool) -> Result<Vec<PathBuf>, Problem> {
+    let failed = |error: std::io::Error| crate::io_problem(&format!("cannot sweep `{}`", parent.display()), Code::StateUnavailable, &error);
+    let entries = match fs_err::read_dir(parent) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut gone = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        let Ok(dir) = rustix::fs::open(&path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) else {
+            continue;
+        };
+        let lock = match rustix::fs::openat(&dir, LOCK, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(lock) => lock,
+            // Its owner is just about to make the lock, or died before it
+            // did; a removed empty folder only makes that owner's run fail.
+            Err(rustix::io::Errno::NOENT) => {
+                if !dry_run && fs_err::remove_dir(&path).is_ok() {
+                    gone.push(path);
+                }
+                continue;
+            }
+            Err(_) => continue,
+        };
+        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            continue;
+        }
+        if !dry_run {
+            remove_tree(dir.as_fd()).and_then(|()| fs_err::remove_dir(&path)).map_err(failed)?;
+        }
+        gone.push(path);
+    }
+    Ok(gone)
+}

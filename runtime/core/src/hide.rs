@@ -1,0 +1,66 @@
+//! The `hide` clause: paths that don't exist for the guest.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// Compiled hide globs.
+///
+/// A glob without a slash matches a name at any depth; one with a slash a
+/// path suffix at any depth. What lies below a hidden folder is hidden too.
+#[derive(Debug, Clone, Default)]
+pub struct Hide(Option<GlobSet>);
+
+impl Hide {
+    /// Compiles the globs of a mount.
+    ///
+    /// # Errors
+    /// The glob that is none, with the reason.
+    pub fn new<S: AsRef<str>>(globs: &[S]) -> Result<Self, String> {
+        if globs.is_empty() {
+            return Ok(Self(None));
+        }
+        let mut set = GlobSetBuilder::new();
+        for glob in globs {
+            // A trailing slash says "a folder": hiding a file of that name
+            // as well is the safe side.
+            let glob = glob.as_ref().trim_end_matches('/');
+            for pattern in [format!("**/{glob}"), format!("**/{glob}/**")] {
+                let pattern = GlobBuilder::new(&pattern)
+                    .literal_separator(true)
+                    .build()
+                    .map_err(|error| format!("`{glob}` is not a hide glob: {}", error.kind()))?;
+                set.add(pattern);
+            }
+        }
+        set.build().map(|set| Self(Some(set))).map_err(|error| format!("hide globs: {error}"))
+    }
+
+    /// Whether nothing is hidden.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether this path, relative to the mount, does not exist for the guest.
+    pub fn hides(&self, path: impl AsRef<OsStr>) -> bool {
+        self.0.as_ref().is_some_and(|set| set.is_match(Path::new(path.as_ref())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_list_hides_credentials_at_any_depth() {
+        let hide = Hide::new(env_contracts::DEFAULT_HIDE).unwrap();
+        for path in [".env", ".env.local", "a/.env", "k.pem", "a/b/k.key", ".git/config", "sub/.git/config", ".aws", ".aws/credentials", "x/.aws/a/b", ".npmrc"] {
+            assert!(hide.hides(path), "{path}");
+        }
+        for path in ["env", "a/env.txt", ".git", ".git/HEAD", "config", "git/config", "pem", "aws/x", "a.pem.txt", ""] {
+            assert!(!hide.hides(path), "{path}");
+        }
+        assert!(Hide::new(&["a[".to_owned()]).is_err());
+    }
+}

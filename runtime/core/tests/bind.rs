@@ -1,0 +1,201 @@
+//! Binding files: what is opened is what is meant, and what is hashed is what
+//! is run.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use env_contracts::{CapabilityRef, Code, Contract, DerivedEffects, Digest, Plan, Principal, Problem};
+use glovebox_runtime::bind::{Binding, Files, PathArgument, RunDir, bind, sweep};
+
+const WORKSPACE: &str = "[[filesystem]]\nguest = \"/workspace\"\nsource = \"workspace\"\naccess = \"read\"\n";
+
+struct Desk {
+    dir: tempfile::TempDir,
+    run_dir: RunDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("workspace")).unwrap();
+        let run_dir = RunDir::create(&dir.path().join("state/run"), "action").unwrap();
+        Self { dir, run_dir }
+    }
+
+    fn workspace(&self) -> std::path::PathBuf {
+        self.dir.path().join("workspace")
+    }
+
+    fn bind(&self, contract: &str, workspace: &Path, path: Option<&str>, inputs: Vec<(&str, OwnedFd)>) -> Result<Files, Problem> {
+        let plan = Plan {
+            action_id: "action".parse().unwrap(),
+            revision: 1,
+            capability: "a.tool@1.0.0".parse::<CapabilityRef>().unwrap(),
+            artifact: Digest::of(b"component"),
+            arguments: "{}".into(),
+            contract: Contract::from_toml(&format!("schema = \"glovebox/contract/v1\"\n{contract}")).unwrap(),
+            effects: DerivedEffects::None,
+            principal: Principal { tenant: "t".parse().unwrap(), user: "u".parse().unwrap(), agent: None, chain: Vec::new() },
+            backend: "b".into(),
+        };
+        let arguments: Vec<PathArgument> = path
+            .map(|value| PathArgument { pointer: "/path".into(), mount: "/workspace".into(), value: value.into() })
+            .into_iter()
+            .collect();
+        bind(Binding {
+            plan: &plan,
+            workspace: Some(workspace),
+            inputs: inputs.into_iter().map(|(name, fd)| (name.parse().unwrap(), fd)).collect(),
+            artifacts: BTreeMap::new(),
+            path_arguments: &arguments,
+            run_dir: &self.run_dir,
+            protect: &[self.dir.path().join("state")],
+            max_sealed: 1 << 20,
+        })
+    }
+
+    fn bind_path(&self, path: &str) -> Result<Files, Problem> {
+        self.bind(WORKSPACE, &self.workspace(), Some(path), Vec::new())
+    }
+}
+
+fn text(fd: OwnedFd) -> String {
+    let mut text = String::new();
+    File::from(fd).read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_path_argument_is_sealed_as_it_was_when_it_was_bound() {
+    let desk = Desk::new();
+    std::fs::write(desk.workspace().join("a.txt"), "before").unwrap();
+    let mut files = desk.bind_path("a.txt").unwrap();
+    std::fs::write(desk.workspace().join("a.txt"), "after").unwrap();
+    assert_eq!(files.facts.paths["/workspace/a.txt"], Digest::of(b"before"));
+    let sealed = files.sealed.remove(0);
+    assert_eq!((sealed.mount.as_str(), sealed.path.as_str()), ("/workspace", "a.txt"));
+    // Nobody can change it, we ourselves included.
+    assert!(rustix::io::write(&sealed.content, b"x").is_err());
+    let writable = std::fs::OpenOptions::new().write(true).open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&sealed.content)));
+    assert!(writable.and_then(|mut file| std::io::Write::write_all(&mut file, b"x")).is_err());
+    assert_eq!(text(sealed.content), "before");
+}
+
+#[test]
+fn paths_that_lead_out_or_block_are_refused() {
+    let desk = Desk::new();
+    std::fs::write(desk.dir.path().join("secret"), "canary").unwrap();
+    std::fs::write(desk.workspace().join(".env"), "canary").unwrap();
+    symlink("../secret", desk.workspace().join("out")).unwrap();
+    symlink(desk.dir.path().join("secret"), desk.workspace().join("absolute")).unwrap();
+    symlink(".env", desk.workspace().join("innocent")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, desk.workspace().join("fifo"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    for path in ["../secret", "out", "absolute", "/etc/passwd", "/workspaces/a", "/workspace/../secret", "fifo", "a/../../secret", ".env", "innocent"] {
+        let problem = desk.bind_path(path).map(|files| format!("{:?}", files.facts)).unwrap_err();
+        assert_eq!(problem.code, Code::PathOutsideMounts, "{path}: {problem}");
+        assert!(problem.message.contains("/path"), "{problem}");
+    }
+}
+
+#[test]
+fn what_names_no_regular_file_is_left_to_the_tool() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.workspace().join("folder")).unwrap();
+    for path in ["missing", "folder", "", ".", "/workspace", "/workspace/", "missing/deeper"] {
+        let files = desk.bind_path(path).unwrap();
+        assert!(files.sealed.is_empty() && files.facts.paths.is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn links_inside_the_workspace_lead_to_the_same_sealed_file() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.workspace().join("sub")).unwrap();
+    std::fs::write(desk.workspace().join("sub/real"), "text").unwrap();
+    symlink("sub/real", desk.workspace().join("link")).unwrap();
+    let files = desk.bind_path("link").unwrap();
+    assert_eq!(files.sealed[0].path, "sub/real");
+}
+
+#[test]
+fn more_than_may_be_sealed_is_refused() {
+    let desk = Desk::new();
+    std::fs::write(desk.workspace().join("big"), vec![0; (1 << 20) + 1]).unwrap();
+    let problem = desk.bind_path("big").map(drop).unwrap_err();
+    assert_eq!(problem.code, Code::LimitHit);
+}
+
+#[test]
+fn workspaces_that_are_none_or_ours_are_refused() {
+    let desk = Desk::new();
+    std::fs::write(desk.dir.path().join("file"), "").unwrap();
+    symlink("state", desk.dir.path().join("alias")).unwrap();
+    for folder in ["missing", "file", "state", "state/run", "alias"] {
+        let problem = desk.bind(WORKSPACE, &desk.dir.path().join(folder), None, Vec::new()).map(drop).unwrap_err();
+        assert_eq!(problem.code, Code::WorkspaceUnavailable, "{folder}: {problem}");
+    }
+    for folder in ["/proc", "/sys/kernel", "/dev"] {
+        let problem = desk.bind(WORKSPACE, Path::new(folder), None, Vec::new()).map(drop).unwrap_err();
+        assert_eq!(problem.code, Code::WorkspaceUnavailable, "{folder}: {problem}");
+    }
+    // A workspace that holds our state does not show it.
+    let files = desk.bind(WORKSPACE, desk.dir.path(), None, Vec::new()).unwrap();
+    assert!(files.mounts[0].hide.contains(&"state".to_owned()), "{:?}", files.mounts[0].hide);
+}
+
+#[test]
+fn inputs_are_copied_hashed_and_asked_for() {
+    let desk = Desk::new();
+    std::fs::write(desk.dir.path().join("in"), "input").unwrap();
+    let open = || OwnedFd::from(File::open(desk.dir.path().join("in")).unwrap());
+    let one = "[[filesystem]]\nguest = \"/inputs/table\"\nsource = \"input:table\"\naccess = \"read\"\n";
+    let files = desk.bind(one, &desk.workspace(), None, vec![("table", open())]).unwrap();
+    assert_eq!(files.facts.inputs[&"table".parse().unwrap()], Digest::of(b"input"));
+    let inputs = files.mounts.iter().find(|mount| mount.guest == "/inputs").unwrap();
+    let copy = rustix::fs::openat(inputs.dir.as_fd(), "table", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
+    assert_eq!(text(copy), "input");
+    // Missing, and brought for nobody.
+    let desk = Desk::new();
+    assert_eq!(desk.bind(one, &desk.workspace(), None, Vec::new()).map(drop).unwrap_err().code, Code::ContractUnsatisfied);
+    assert_eq!(desk.bind("", &desk.workspace(), None, vec![("table", open())]).map(drop).unwrap_err().code, Code::ContractUnsatisfied);
+}
+
+#[test]
+fn a_run_folder_goes_with_its_run_however_deep_a_guest_dug() {
+    let desk = Desk::new();
+    let parent = desk.dir.path().join("runs");
+    let run_dir = RunDir::create(&parent, "deep").unwrap();
+    let mut dir = run_dir.folder("outputs").unwrap();
+    // Deeper than the descriptors that a process may usually have.
+    for level in 0..1100 {
+        rustix::fs::mkdirat(&dir, "d", rustix::fs::Mode::RWXU).unwrap();
+        if level % 100 == 0 {
+            rustix::fs::mkdirat(&dir, "forbidden", rustix::fs::Mode::empty()).unwrap();
+        }
+        dir = rustix::fs::openat(&dir, "d", rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
+    }
+    rustix::fs::symlinkat(desk.dir.path().join("workspace"), &dir, "link").unwrap();
+    std::fs::write(desk.workspace().join("keep"), "").unwrap();
+    drop(run_dir);
+    assert_eq!(std::fs::read_dir(&parent).unwrap().count(), 0);
+    assert!(desk.workspace().join("keep").exists());
+}
+
+#[test]
+fn sweeping_takes_dead_runs_and_leaves_live_ones() {
+    let desk = Desk::new();
+    let parent = desk.dir.path().join("runs");
+    let live = RunDir::create(&parent, "live").unwrap();
+    // A run whose process is gone: its folder is there, its lock is free.
+    std::fs::create_dir(parent.join("dead")).unwrap();
+    std::fs::write(parent.join("dead/lock"), "").unwrap();
+    std::fs::write(parent.join("dead/leftover"), "").unwrap();
+    assert_eq!(sweep(&parent, true).unwrap(), [parent.join("dead")]);
+    assert!(parent.join("dead").exists());
+    assert_eq!(sweep(&parent, false).unwrap(), [parent.join("dead")]);
+    assert!(!parent.join("dead").exists() && live.path().exists());
+}

@@ -1,0 +1,309 @@
+//! Our execution against bare wasmtime: the same engine, the same component,
+//! the same folders, in the same run.
+//!
+//! "Bare" is the least that an embedder has to write: `wasmtime-wasi` with its
+//! settings for speed, a fresh store and instance for each call, epochs on, no
+//! limits on anything else, output discarded, no timer.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use glovebox_runtime::job::{
+    End, Entry, FdIndex, Frame, FrameSink, Job, JobLimits, Mount, UngrantedImports,
+};
+use glovebox_wasm::{CompileCache, CompileLimits, Compiler, Engine, EngineConfig, Executor, Loaded};
+use sha2::{Digest, Sha256};
+use wasmtime::Store;
+use wasmtime::component::{Component, HasSelf, Linker, ResourceTable};
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../tools/wit",
+        world: "glovebox:tool/tool-component",
+        exports: { default: async },
+    });
+}
+
+use bindings::exports::glovebox::tool::tool::Context;
+use bindings::{ToolComponentPre, glovebox::tool::host};
+
+/// How long one side is measured before it is the other's turn: what else the
+/// machine does hits both alike.
+const SLICE: Duration = Duration::from_millis(250);
+/// Turns of each side.
+const TURNS: usize = 10;
+/// Threads of the throughput figures.
+const THREADS: usize = 2;
+
+/// What is called and with which folders.
+struct Case {
+    title: &'static str,
+    component: &'static str,
+    tool: &'static str,
+    args: &'static str,
+    folders: bool,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        title: "no folders",
+        component: "tests/guests/dist/hostile-tool.wasm",
+        tool: "hostile",
+        args: r#"{"do":"echo"}"#,
+        folders: false,
+    },
+    Case {
+        title: "workspace and outputs on tmpfs",
+        component: "tools/dist/text.count.wasm",
+        tool: "text.count",
+        args: r#"{"path":"a.txt"}"#,
+        folders: true,
+    },
+];
+
+fn main() {
+    // `cargo test --benches` only wants to know that it links.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    println!("{:<34} {:>12} {:>12} {:>7}   {:>12} {:>12} {:>7}", "", "bare p50", "ours p50", "ratio", "bare /s", "ours /s", "ratio");
+    for case in CASES {
+        let (bare, ours) = (Bare::new(case), Ours::new(case));
+        let mut latency = [Vec::new(), Vec::new()];
+        let mut calls = [0, 0];
+        for _ in 0..TURNS {
+            measure(&bare, &mut latency[0]);
+            measure(&ours, &mut latency[1]);
+            calls[0] += throughput(&bare);
+            calls[1] += throughput(&ours);
+        }
+        let latency = latency.map(median);
+        let rate = calls.map(|calls| calls as f64 / (SLICE * TURNS as u32).as_secs_f64());
+        println!(
+            "{:<34} {:>9.1} us {:>9.1} us {:>7.2}   {:>12.0} {:>12.0} {:>7.2}",
+            case.title,
+            latency[0],
+            latency[1],
+            latency[1] / latency[0],
+            rate[0],
+            rate[1],
+            rate[1] / rate[0],
+        );
+    }
+}
+
+/// One side of the comparison.
+trait Side: Sync {
+    fn call(&self) -> impl Future<Output = ()>;
+}
+
+/// Times single calls on one thread.
+fn measure(side: &impl Side, times: &mut Vec<Duration>) {
+    runtime().block_on(async {
+        for _ in 0..100 {
+            side.call().await;
+        }
+        let start = Instant::now();
+        while start.elapsed() < SLICE {
+            let start = Instant::now();
+            side.call().await;
+            times.push(start.elapsed());
+        }
+    });
+}
+
+/// In microseconds.
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e6
+}
+
+/// Calls on all threads together.
+fn throughput(side: &impl Side) -> u64 {
+    let (calls, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                runtime().block_on(async {
+                    while !done.load(Ordering::Relaxed) {
+                        side.call().await;
+                        calls.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            });
+        }
+        std::thread::sleep(SLICE);
+        done.store(true, Ordering::Relaxed);
+    });
+    calls.load(Ordering::Relaxed)
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+fn config() -> EngineConfig {
+    EngineConfig { slots: 16, ..EngineConfig::default() }
+}
+
+fn read(path: &str) -> Vec<u8> {
+    fs_err::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
+}
+
+/// A workspace with one small file, and an empty folder for outputs.
+struct Folders(tempfile::TempDir);
+
+impl Folders {
+    fn new() -> Self {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        fs_err::create_dir(dir.path().join("workspace")).unwrap();
+        fs_err::create_dir(dir.path().join("outputs")).unwrap();
+        fs_err::write(dir.path().join("workspace/a.txt"), "one two\nthree\n").unwrap();
+        Self(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+// === Bare ===
+
+struct Bare {
+    engine: Engine,
+    tool: ToolComponentPre<BareState>,
+    name: &'static str,
+    args: &'static str,
+    folders: Option<Folders>,
+}
+
+struct BareState {
+    context: WasiCtx,
+    table: ResourceTable,
+}
+
+impl WasiView for BareState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.context, table: &mut self.table }
+    }
+}
+
+impl host::Host for BareState {
+    fn log(&mut self, _level: host::Level, _message: String) {}
+    fn progress(&mut self, _done: u64, _total: Option<u64>, _message: String) {}
+}
+
+impl Bare {
+    fn new(case: &Case) -> Self {
+        let engine = Engine::new(config()).unwrap();
+        let raw = engine.raw();
+        let component = Component::new(raw, read(case.component)).unwrap();
+        let mut linker: Linker<BareState> = Linker::new(raw);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker).unwrap();
+        host::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state).unwrap();
+        let tool = ToolComponentPre::new(linker.instantiate_pre(&component).unwrap()).unwrap();
+        Self { engine, tool, name: case.tool, args: case.args, folders: case.folders.then(Folders::new) }
+    }
+}
+
+impl Side for Bare {
+    async fn call(&self) {
+        let mut builder = WasiCtxBuilder::new();
+        builder.allow_blocking_current_thread(true);
+        if let Some(folders) = &self.folders {
+            builder.preopened_dir(folders.path("workspace"), "/workspace", FsPerms::ReadOnly).unwrap();
+            builder.preopened_dir(folders.path("outputs"), "/outputs", FsPerms::ReadWrite).unwrap();
+        }
+        let state = BareState { context: builder.build(), table: ResourceTable::new() };
+        let mut store = Store::new(self.engine.raw(), state);
+        store.set_epoch_deadline(1_000_000);
+        let tool = self.tool.instantiate_async(&mut store).await.unwrap();
+        let context = Context { request_id: "act-1".into(), deadline_ms: 60_000, locale: None, idempotency_key: None };
+        let output = tool.glovebox_tool_tool().call_call(&mut store, self.name, self.args, &context).await.unwrap().unwrap();
+        black_box(output);
+    }
+}
+
+// === Ours ===
+
+struct Ours {
+    executor: Executor,
+    loaded: Arc<Loaded>,
+    job: Job,
+    folders: Option<(Folders, File, File)>,
+}
+
+struct Deaf;
+
+impl FrameSink for Deaf {
+    fn frame(&mut self, _frame: Frame<'_>) {}
+}
+
+impl Ours {
+    fn new(case: &Case) -> Self {
+        let engine = Engine::new(config()).unwrap();
+        let executor = Executor::new(engine).unwrap();
+        let bytes = read(case.component);
+        let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let compiler = Compiler::new(env!("CARGO_BIN_EXE_wasm-compile-child"), vec![], CompileLimits::default());
+        let cache = CompileCache::open(folder.path().join("cache"), executor.engine(), compiler).unwrap();
+        let artefact = cache.get_or_compile(&digest, || Ok(bytes), &mut |_| {}).unwrap();
+        let loaded = executor.load(&artefact, UngrantedImports::Refuse).unwrap();
+        let folders = case.folders.then(|| {
+            let folders = Folders::new();
+            let open = |path: &Path| File::from(fs_err::File::open(path).unwrap());
+            let (workspace, outputs) = (open(&folders.path("workspace")), open(&folders.path("outputs")));
+            (folders, workspace, outputs)
+        });
+        let mount = |guest: &str, dir, writable, hide: &[&str]| Mount {
+            guest: guest.into(),
+            dir: FdIndex(dir),
+            writable,
+            counted: true,
+            hide: hide.iter().map(|&glob| glob.into()).collect(),
+        };
+        let job = Job {
+            action: "act-1".into(),
+            component: digest,
+            entry: Entry::Tool { name: case.tool.into() },
+            args: case.args.into(),
+            mounts: if case.folders {
+                vec![mount("/workspace", 0, false, env_contracts::DEFAULT_HIDE), mount("/outputs", 1, true, &[])]
+            } else {
+                vec![]
+            },
+            sealed: vec![],
+            limits: JobLimits {
+                wall: Duration::from_secs(60),
+                idle: None,
+                cpu: None,
+                memory: 512 << 20,
+                output: 1 << 20,
+                storage: 64 << 20,
+                inodes: 10_000,
+            },
+            imports: UngrantedImports::Refuse,
+        };
+        Self { executor, loaded, job, folders }
+    }
+}
+
+impl Side for Ours {
+    async fn call(&self) {
+        let fds = match &self.folders {
+            Some((_, workspace, outputs)) => {
+                vec![workspace.try_clone().unwrap().into(), outputs.try_clone().unwrap().into()]
+            }
+            None => vec![],
+        };
+        let report = self.executor.run(&self.loaded, &self.job, fds, Box::new(Deaf), std::future::pending()).await;
+        assert!(matches!(report.end, End::Returned { .. }), "{report:?}");
+        black_box(report);
+    }
+}

@@ -1,0 +1,91 @@
+//! The other side: a process that compiles one component and ends.
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
+
+use super::CompileLimits;
+
+/// The bytes are no component that can be compiled.
+pub(super) const INVALID: i32 = 65;
+/// The artefact could not be written.
+pub(super) const FULL: i32 = 73;
+/// What Rust ends with after a panic.
+pub(super) const PANICKED: i32 = 101;
+/// Anything else.
+const FAILED: u8 = 70;
+/// Descriptors: the three standard ones, and some for the runtime's own use.
+const DESCRIPTORS: u64 = 32;
+
+/// The limits as one argument.
+pub(super) fn encode(limits: &CompileLimits) -> String {
+    let seconds = limits.cpu.as_secs().max(1);
+    format!("{}:{}:{}:{seconds}", limits.input, limits.output, limits.memory)
+}
+
+fn decode(text: &str) -> Option<CompileLimits> {
+    let mut numbers = text.split(':').map(str::parse::<u64>);
+    let mut next = || numbers.next()?.ok();
+    let (input, output, memory, cpu) = (next()?, next()?, next()?, Duration::from_secs(next()?));
+    Some(CompileLimits { input, output, memory, cpu, wall: cpu })
+}
+
+/// Compiles the component on standard input to standard output, within the
+/// limits that the last argument gives. Complaints go to standard error.
+///
+/// For the program that [`Compiler`](super::Compiler) starts; it must do
+/// nothing else, before or after.
+pub fn compile_child_main() -> ExitCode {
+    let limits = std::env::args().next_back().as_deref().and_then(decode);
+    let Some(limits) = limits else {
+        return fail(FAILED, "this is started by Glovebox itself, to compile a component");
+    };
+    if let Err(error) = confine(&limits) {
+        return fail(FAILED, &format!("the limits can't be set: {error}"));
+    }
+    let mut component = Vec::new();
+    if let Err(error) = io::stdin().lock().take(limits.input + 1).read_to_end(&mut component) {
+        return fail(FAILED, &format!("the component can't be read: {error}"));
+    }
+    if component.len() as u64 > limits.input {
+        return fail(FAILED, "the component is too large");
+    }
+    let compiled = crate::engine::compiling().and_then(|engine| engine.precompile_component(&component));
+    let artefact = match compiled {
+        Ok(artefact) => artefact,
+        Err(error) => return fail(INVALID as u8, &format!("{error:#}")),
+    };
+    let mut output = io::stdout().lock();
+    match output.write_all(&artefact).and_then(|()| output.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(FULL as u8, &error.to_string()),
+    }
+}
+
+/// Takes away what compiling does not need, for good.
+fn confine(limits: &CompileLimits) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid().is_none_or(|parent| parent.is_init()) {
+        return Err(io::Error::other("the parent is gone"));
+    }
+    let set = |resource, most| {
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        setrlimit(resource, limit)
+    };
+    set(Resource::As, limits.memory)?;
+    // A second signal, a second later, can't be handled.
+    let cpu = limits.cpu.as_secs();
+    setrlimit(Resource::Cpu, Rlimit { current: Some(cpu), maximum: Some(cpu + 1) })?;
+    set(Resource::Fsize, limits.output)?;
+    set(Resource::Core, 0)?;
+    set(Resource::Nofile, DESCRIPTORS)?;
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "the parent reads it")]
+fn fail(code: u8, text: &str) -> ExitCode {
+    eprintln!("{text}");
+    ExitCode::from(code)
+}

@@ -1,0 +1,50 @@
+//! Paths that don't exist for the guest.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use glovebox_runtime::Hide;
+
+/// Compiled lists that are kept. Contracts share a few.
+const KEPT: usize = 16;
+
+/// The hidden paths of a mount.
+#[derive(Debug, Default)]
+pub(super) struct Hidden {
+    pub(super) hide: Hide,
+    /// Folders that must keep their name: a glob with a slash, such as
+    /// `.git/config`, hides a file by the folder it lies in. Renaming that
+    /// folder would bring the file to light.
+    pub(super) anchors: Hide,
+}
+
+impl Hidden {
+    fn new(globs: &[String]) -> Result<Self, String> {
+        let mut anchors = Vec::new();
+        for glob in globs {
+            let glob = glob.trim_matches('/');
+            anchors.extend(glob.match_indices('/').map(|(end, _)| glob[..end].to_owned()));
+        }
+        Ok(Self { hide: Hide::new(globs)?, anchors: Hide::new(&anchors)? })
+    }
+}
+
+/// Lists that were compiled before: compiling one takes longer than a call.
+#[derive(Debug, Default)]
+pub(crate) struct HiddenLists {
+    /// The one that was used last comes first.
+    kept: Mutex<Vec<(Vec<String>, Arc<Hidden>)>>,
+}
+
+impl HiddenLists {
+    pub(super) fn get(&self, globs: &[String]) -> Result<Arc<Hidden>, String> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = kept.iter().position(|(of, _)| of == globs) {
+            kept[..=place].rotate_right(1);
+            return Ok(Arc::clone(&kept[0].1));
+        }
+        let hidden = Arc::new(Hidden::new(globs)?);
+        kept.insert(0, (globs.to_vec(), Arc::clone(&hidden)));
+        kept.truncate(KEPT);
+        Ok(hidden)
+    }
+}

@@ -1,0 +1,128 @@
+//! Memory, handles, output and what passes in one call.
+
+use glovebox_runtime::job::{End, Limit};
+use serde_json::json;
+
+use crate::harness::{Act, hostile, load, still_usable, text, told, wat};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn memory_is_refused_counted_and_survivable() {
+    let came = told(json!({ "do": "memory", "touch": true })).limit(|limits| limits.memory = 16 * MIB).run(hostile());
+    assert_eq!(came.end, End::Exited { code: 0 }, "a guest that copes is no failure");
+    assert_eq!(came.json()["refused"], true);
+    let usage = came.report.usage;
+    assert!(usage.denied_memory >= 1 && usage.memory_peak <= 16 * MIB && usage.memory_peak > 12 * MIB, "{usage:?}");
+
+    let came = told(json!({ "do": "allocate" })).limit(|limits| limits.memory = 16 * MIB).run(hostile());
+    assert_eq!(came.end, End::LimitHit(Limit::Memory), "{came:?}");
+    still_usable();
+}
+
+#[test]
+fn memory_is_summed_over_all_memories() {
+    let came = Act::command("").limit(|limits| limits.memory = 8 * MIB).run(&load(&wat("three-memories")));
+    assert_eq!(came.end, End::Exited { code: 0 });
+    let usage = came.report.usage;
+    assert!(usage.denied_memory >= 3 && usage.memory_peak <= 8 * MIB && usage.memory_peak > 6 * MIB, "{usage:?}");
+}
+
+#[test]
+fn tables_are_memory() {
+    let came = Act::command("").limit(|limits| limits.memory = 128 << 10).run(&load(&wat("tables")));
+    assert_eq!(came.end, End::Exited { code: 0 });
+    let usage = came.report.usage;
+    assert!(usage.denied_memory >= 1 && usage.memory_peak <= 128 << 10 && usage.memory_peak > 100 << 10, "{usage:?}");
+}
+
+#[test]
+fn a_growth_that_fails_gives_nothing_back() {
+    // Grows by 1 MiB, then asks for what no memory can have, again and again:
+    // if the failure were given back, the limit would never be met.
+    let guest = text(
+        r#"(component
+          (core module $m
+            (memory 1)
+            (func (export "run") (result i32)
+              (local $n i32)
+              (loop $again
+                (drop (memory.grow (i32.const 16)))
+                (drop (memory.grow (i32.const 65536)))
+                (local.set $n (i32.add (local.get $n) (i32.const 1)))
+                (br_if $again (i32.lt_u (local.get $n) (i32.const 100)))
+              )
+              (i32.const 0)))
+          (core instance $i (instantiate $m))
+          (func $f (result (result)) (canon lift (core func $i "run")))
+          (instance $r (export "run" (func $f)))
+          (export "wasi:cli/run@0.2.0" (instance $r)))"#,
+    );
+    let came = Act::command("").limit(|limits| limits.memory = 8 * MIB).run(&guest);
+    assert_eq!(came.end, End::Exited { code: 0 });
+    assert!(came.report.usage.denied_memory >= 92, "{:?}", came.report.usage);
+}
+
+#[test]
+fn a_guest_that_needs_more_than_it_gets_does_not_start() {
+    let came = told(json!({ "do": "nothing" })).limit(|limits| limits.memory = MIB / 2).run(hostile());
+    assert_eq!(came.end, End::LimitHit(Limit::Memory), "{came:?}");
+    assert!(came.report.usage.run.is_zero());
+}
+
+#[test]
+fn instances_are_limited() {
+    let instances: String = (0..40).map(|n| format!("(core instance $i{n} (instantiate $m))")).collect();
+    let guest = text(&format!(
+        r#"(component
+          (core module $m (func (export "run") (result i32) (i32.const 0)))
+          {instances}
+          (func $f (result (result)) (canon lift (core func $i0 "run")))
+          (instance $r (export "run" (func $f)))
+          (export "wasi:cli/run@0.2.0" (instance $r)))"#
+    ));
+    assert_eq!(Act::command("").run(&guest).end, End::LimitHit(Limit::Instances));
+    still_usable();
+}
+
+#[test]
+fn handles_are_limited() {
+    let folder = tempfile::tempdir().unwrap();
+    fs_err::write(folder.path().join("a.txt"), "x").unwrap();
+    for what in ["open-files", "streams", "pollables"] {
+        let came = told(json!({ "do": what, "count": 100_000 })).mount("/workspace", folder.path(), false).run(hostile());
+        assert_eq!(came.end, End::LimitHit(Limit::Handles), "{what}");
+        let came = told(json!({ "do": what, "count": 500 })).mount("/workspace", folder.path(), false).run(hostile());
+        assert_eq!(came.end, End::Exited { code: 0 }, "{what}: {came:?}");
+    }
+    still_usable();
+}
+
+#[test]
+fn one_call_moves_only_so_much() {
+    let came = told(json!({ "do": "random" })).limit(|limits| limits.memory = 2048 * MIB).run(hostile());
+    assert_eq!(came.end, End::LimitHit(Limit::HostCall), "{came:?}");
+    let came = told(json!({ "do": "random", "bytes": MIB })).run(hostile());
+    assert_eq!(came.json()["received"], MIB);
+    still_usable();
+}
+
+#[test]
+fn output_ends_at_its_limit_and_is_kept_until_there() {
+    for stream in ["stdout", "stderr"] {
+        let came = told(json!({ "do": stream })).limit(|limits| limits.output = 100_000).run(hostile());
+        assert_eq!(came.end, End::LimitHit(Limit::Output), "{stream}");
+        let heard = if stream == "stdout" { &came.heard.stdout } else { &came.heard.stderr };
+        assert_eq!(heard.len(), 100_000);
+        // To the byte, in order.
+        assert!(heard.chunks(64).enumerate().all(|(line, text)| text == &format!("{line:063}\n").as_bytes()[..text.len()]));
+    }
+    still_usable();
+}
+
+#[test]
+fn output_up_to_the_limit_is_no_failure() {
+    let came = told(json!({ "do": "stdout", "bytes": 100_000 })).limit(|limits| limits.output = 100_200).run(hostile());
+    assert_eq!(came.end, End::Exited { code: 0 });
+    assert_eq!(came.heard.stdout.len(), 100_000);
+}

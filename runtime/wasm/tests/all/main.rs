@@ -1,0 +1,14 @@
+//! What this crate promises, met by guests that try to break it.
+
+mod commands;
+mod compiling;
+mod files;
+mod harness;
+mod hidden;
+mod imports;
+mod input;
+mod limits;
+mod sealed;
+mod storage;
+mod time;
+mod tools;

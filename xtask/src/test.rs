@@ -1,0 +1,158 @@
+//! `cargo xtask test`: all tests in the one build profile, with what they need
+//! of the system found, installed or named as missing.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process;
+use crate::root::Root;
+
+/// Names of the needs that are missing, joined by commas. A test helper that
+/// meets its need here prints one line and skips.
+const SKIP: &str = "GLOVEBOX_TEST_SKIP";
+
+/// Something of the system that some tests can't do without.
+struct Need {
+    /// How [`SKIP`] names it.
+    name: &'static str,
+    /// A command that succeeds where the need is met.
+    probe: (&'static str, &'static [&'static str]),
+    /// The Debian package that brings it.
+    package: &'static str,
+    /// What is not tested without it.
+    skipped: &'static str,
+    /// What to look at where the program is there and the probe still fails.
+    otherwise: &'static str,
+}
+
+const NEEDS: &[Need] = &[Need {
+    name: "private-mounts",
+    probe: ("unshare", &["--user", "--map-root-user", "--mount", "true"]),
+    package: "util-linux",
+    skipped: "tests with a full disk and with a read-only state folder",
+    otherwise: "this kernel or container forbids user namespaces \
+                (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, AppArmor)",
+}];
+
+/// Runs all tests and doctests; `args` go to the test programs.
+pub(crate) fn run(root: &Root, provision: bool, args: &[OsString]) -> Result<()> {
+    let mut missing = missing(NEEDS, &met);
+    if provision {
+        install(root, &missing)?;
+        missing.retain(|need| !met(need));
+    }
+    for need in &missing {
+        println!("{}", skip_line(need, &on_path));
+    }
+
+    // Every failure in one run, not only those of the first crate or workspace.
+    let test = |mut cargo: Command| {
+        cargo.args(["--workspace", "--no-fail-fast"]).env(SKIP, names(&missing));
+        if !args.is_empty() {
+            cargo.arg("--").args(args);
+        }
+        process::run(&mut cargo)
+    };
+    // The tools' release profile is for size and slow to build: no --release there.
+    let tools = test(root.cargo_tools("test"));
+    let mut cargo = root.cargo();
+    cargo.args(["test", "--release"]);
+    test(cargo).and(tools)
+}
+
+/// The needs for which `met` says no.
+fn missing<'a>(needs: &'a [Need], met: &dyn Fn(&Need) -> bool) -> Vec<&'a Need> {
+    needs.iter().filter(|need| !met(need)).collect()
+}
+
+fn met(need: &Need) -> bool {
+    let (program, args) = need.probe;
+    process::succeeds(process::command(program).args(args))
+}
+
+fn names(needs: &[&Need]) -> String {
+    needs.iter().map(|need| need.name).collect::<Vec<_>>().join(",")
+}
+
+fn skip_line(need: &Need, on_path: &dyn Fn(&str) -> bool) -> String {
+    let remedy = if on_path(need.probe.0) {
+        need.otherwise.to_owned()
+    } else {
+        format!("install the Debian package {} (`cargo xtask test --provision` does)", need.package)
+    };
+    format!("skipped: {}: {remedy}", need.skipped)
+}
+
+/// Installs the packages of the given needs whose program is not there.
+fn install(root: &Root, needs: &[&Need]) -> Result<()> {
+    let absent = needs.iter().filter(|need| !on_path(need.probe.0));
+    let packages: Vec<&str> = absent.map(|need| need.package).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let list = packages.join(" ");
+    if !on_path("apt-get") {
+        bail!(
+            "--provision installs Debian packages and there is no apt-get here: install what \
+             brings `{list}` on this system, then run `cargo xtask test`"
+        );
+    }
+    if process::stdout(root.command("id").arg("-u"))?.trim() != "0" {
+        bail!(
+            "--provision must be root to install {list}: run `apt-get install {list}` as root, \
+             then `cargo xtask test`"
+        );
+    }
+    let apt = |args: &[&str]| process::run(root.command("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive"));
+    apt(&["update", "-q"])?;
+    let install = ["install", "-q", "-y", "--no-install-recommends"];
+    apt(&[&install, &packages[..]].concat()).with_context(|| format!("can't install {list}"))
+}
+
+fn on_path(program: &str) -> bool {
+    env::var_os("PATH")
+        .is_some_and(|path| env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: [Need; 2] = [
+        Need {
+            name: "one",
+            probe: ("true", &[]),
+            package: "coreutils",
+            skipped: "tests of one",
+            otherwise: "look at one",
+        },
+        Need {
+            name: "two",
+            probe: ("/nonexistent/program", &[]),
+            package: "two-tools",
+            skipped: "tests of two",
+            otherwise: "look at two",
+        },
+    ];
+
+    #[test]
+    fn what_is_missing_is_named_with_its_way_out() {
+        let missing = missing(&TWO, &met);
+        assert_eq!(names(&missing), "two");
+
+        let absent = skip_line(missing[0], &|_| false);
+        assert!(absent.contains("tests of two") && absent.contains("two-tools"), "{absent}");
+        let useless = skip_line(missing[0], &|_| true);
+        assert!(useless.contains("look at two") && !useless.contains("two-tools"), "{useless}");
+    }
+
+    #[test]
+    fn names_are_joined_by_commas() {
+        assert_eq!(names(&missing(&TWO, &|_| false)), "one,two");
+        assert_eq!(names(&missing(&TWO, &|_| true)), "");
+    }
+}
