@@ -68,10 +68,7 @@ pub struct ParseLimits {
 
 impl Default for ParseLimits {
     fn default() -> Self {
-        Self {
-            max_bytes: MAX_BYTES,
-            max_values: MAX_VALUES,
-        }
+        Self { max_bytes: MAX_BYTES, max_values: MAX_VALUES }
     }
 }
 
@@ -102,10 +99,7 @@ impl Canonical {
     pub fn from_value(value: &Value) -> Result<Self, CanonError> {
         // Written before cloned: cloning a value of unknown depth recurses.
         let text = writer::write(value, ParseLimits::default())?;
-        Ok(Self {
-            text,
-            value: value.clone(),
-        })
+        Ok(Self { text, value: value.clone() })
     }
 
     /// The canonical text.
@@ -126,23 +120,17 @@ impl Canonical {
 
     /// The sha256 of the canonical text, domain-separated.
     pub fn digest(&self) -> [u8; 32] {
-        Sha256::new()
-            .chain_update(DOMAIN)
-            .chain_update(&self.text)
-            .finalize()
-            .into()
+        Sha256::new().chain_update(DOMAIN).chain_update(&self.text).finalize().into()
     }
 
     /// The digest in lower-case hex.
     pub fn digest_hex(&self) -> String {
         use std::fmt::Write as _;
-        self.digest()
-            .iter()
-            .fold(String::with_capacity(64), |mut hex, byte| {
-                // Writing to a String can't fail.
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })
+        self.digest().iter().fold(String::with_capacity(64), |mut hex, byte| {
+            // Writing to a String can't fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
     }
 }
 

@@ -156,6 +156,9 @@ fn limits_hold_before_the_work_is_done() {
     check("[1,2]", limits(5, 3), Ok("[1,2]"));
     check("[1,2]", limits(4, 3), Err(CanonErrorKind::TooLarge { limit: 4 }));
     check("[1,2]", limits(5, 2), Err(CanonErrorKind::TooManyValues { limit: 2 }));
+    // Refused while it is read, not only once it is all in memory.
+    let error = Canonical::parse(b"[1,2]", limits(5, 2)).unwrap_err();
+    assert_eq!(error.position.map(|at| at.offset), Some(3));
     // The size is checked first: these bytes are not even UTF-8.
     let big = vec![0xFF; MAX_BYTES + 1];
     let error = Canonical::parse(&big, ParseLimits::default()).unwrap_err();

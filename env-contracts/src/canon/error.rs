@@ -125,19 +125,12 @@ impl CanonErrorKind {
 impl CanonError {
     /// An error without a place.
     pub(super) fn placeless(kind: CanonErrorKind) -> Self {
-        Self {
-            kind,
-            position: None,
-            pointer: Pointer::default(),
-        }
+        Self { kind, position: None, pointer: Pointer::default() }
     }
 
     /// An error at a byte of the text.
     pub(super) fn at(kind: CanonErrorKind, text: &[u8], offset: usize) -> Self {
-        Self {
-            position: Some(Position::of(text, offset)),
-            ..Self::placeless(kind)
-        }
+        Self { position: Some(Position::of(text, offset)), ..Self::placeless(kind) }
     }
 
     /// The same error, seen from one level further out.
@@ -150,34 +143,18 @@ impl CanonError {
 impl Position {
     fn of(text: &[u8], offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
-        let line_start = before
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
+        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         // Characters, not bytes: every byte but UTF-8's continuation bytes.
-        let column = before
-            .iter()
-            .skip(line_start)
-            .filter(|byte| **byte & 0xC0 != 0x80)
-            .count();
+        let column = before.iter().skip(line_start).filter(|byte| **byte & 0xC0 != 0x80).count();
         let line = before.iter().filter(|byte| **byte == b'\n').count();
-        Self {
-            offset,
-            line: line + 1,
-            column: column + 1,
-        }
+        Self { offset, line: line + 1, column: column + 1 }
     }
 }
 
 impl std::fmt::Display for CanonError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.kind)?;
-        if let Some(Position {
-            offset,
-            line,
-            column,
-        }) = self.position
-        {
+        if let Some(Position { offset, line, column }) = self.position {
             write!(f, " at line {line}, column {column} (byte {offset})")?;
         }
         if !self.pointer.is_root() {
@@ -197,23 +174,15 @@ impl Diagnose for CanonError {
     fn help(&self) -> Cow<'static, str> {
         use CanonErrorKind as Kind;
         Cow::Borrowed(match self.kind {
-            Kind::TooLarge { .. } | Kind::TooManyValues { .. } => {
-                "pass bulk data as a file with --input NAME=FILE"
-            }
-            Kind::TooDeep { .. } => {
-                "flatten the arguments, or pass them as a file with --input NAME=FILE"
-            }
+            Kind::TooLarge { .. } | Kind::TooManyValues { .. } => "pass bulk data as a file with --input NAME=FILE",
+            Kind::TooDeep { .. } => "flatten the arguments, or pass them as a file with --input NAME=FILE",
             Kind::NotUtf8 => "send UTF-8; pass binary data as a file with --input NAME=FILE",
             Kind::ByteOrderMark => "send the text without the byte order mark",
-            Kind::Syntax { .. } | Kind::Trailing { .. } => {
-                "send one JSON object, and nothing after it"
-            }
+            Kind::Syntax { .. } | Kind::Trailing { .. } => "send one JSON object, and nothing after it",
             Kind::DuplicateKey { .. } => "send each key once",
             Kind::LoneSurrogate { .. } => "send both halves of the pair, or the character itself",
             Kind::RawControl { .. } => "write it as an escape, for example `\\n` or `\\u0000`",
-            Kind::IntegerRange { .. } => {
-                "send it as a string; if rounding is fine, write it as a double, with a `.0`"
-            }
+            Kind::IntegerRange { .. } => "send it as a string; if rounding is fine, write it as a double, with a `.0`",
             Kind::NotFinite { .. } => "send it as a string",
         })
     }

@@ -68,9 +68,7 @@ impl fmt::Display for Pointer {
         if self.cut {
             f.write_str("…")?;
         }
-        self.segments
-            .iter()
-            .try_for_each(|segment| write!(f, "/{segment}"))
+        self.segments.iter().try_for_each(|segment| write!(f, "/{segment}"))
     }
 }
 

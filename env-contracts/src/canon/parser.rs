@@ -11,32 +11,18 @@ type Parsed<T> = Result<T, CanonError>;
 pub(super) fn parse(bytes: &[u8], limits: ParseLimits) -> Parsed<Value> {
     // Before anything is read: what is too large costs nothing.
     if bytes.len() > limits.max_bytes {
-        return Err(CanonError::placeless(Kind::TooLarge {
-            limit: limits.max_bytes,
-        }));
+        return Err(CanonError::placeless(Kind::TooLarge { limit: limits.max_bytes }));
     }
     if bytes.starts_with(b"\xEF\xBB\xBF") {
         return Err(CanonError::at(Kind::ByteOrderMark, bytes, 0));
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| CanonError::at(Kind::NotUtf8, bytes, error.valid_up_to()))?;
-    let mut parser = Parser {
-        text,
-        at: 0,
-        depth: 0,
-        values: 0,
-        limits,
-    };
+    let text = std::str::from_utf8(bytes).map_err(|error| CanonError::at(Kind::NotUtf8, bytes, error.valid_up_to()))?;
+    let mut parser = Parser { text, at: 0, depth: 0, values: 0, limits };
     parser.skip_whitespace();
     let value = parser.value("a value")?;
     parser.skip_whitespace();
     if parser.at < text.len() {
-        return Err(parser.error(
-            Kind::Trailing {
-                got: parser.got(parser.at),
-            },
-            parser.at,
-        ));
+        return Err(parser.error(Kind::Trailing { got: parser.got(parser.at) }, parser.at));
     }
     Ok(value)
 }
@@ -89,9 +75,7 @@ impl Parser<'_> {
         }
         let mut expected = "a value or `]`";
         loop {
-            let item = self
-                .value(expected)
-                .map_err(|error| error.below(&items.len()))?;
+            let item = self.value(expected).map_err(|error| error.below(&items.len()))?;
             items.push(item);
             self.skip_whitespace();
             if self.eat(b']') {
@@ -125,9 +109,7 @@ impl Parser<'_> {
                 return Err(self.syntax("`:` after the key", self.at));
             }
             self.skip_whitespace();
-            let value = self
-                .value("a value after `:`")
-                .map_err(|error| error.below(&key))?;
+            let value = self.value("a value after `:`").map_err(|error| error.below(&key))?;
             map.insert(key, value);
             self.skip_whitespace();
             if self.eat(b'}') {
@@ -206,11 +188,7 @@ impl Parser<'_> {
     /// The four digits after `u`.
     fn hex_unit(&mut self, start: usize) -> Parsed<u32> {
         self.at += 1;
-        let digits = self
-            .text
-            .as_bytes()
-            .get(self.at..self.at + 4)
-            .unwrap_or_default();
+        let digits = self.text.as_bytes().get(self.at..self.at + 4).unwrap_or_default();
         let mut unit = 0;
         for digit in digits {
             match char::from(*digit).to_digit(16) {
@@ -251,24 +229,12 @@ impl Parser<'_> {
             let unsigned = literal.parse::<u64>().map(Number::from);
             return unsigned
                 .or_else(|_| literal.parse::<i64>().map(Number::from))
-                .map_err(|_| {
-                    self.error(
-                        Kind::IntegerRange {
-                            literal: excerpt(literal),
-                        },
-                        start,
-                    )
-                });
+                .map_err(|_| self.error(Kind::IntegerRange { literal: excerpt(literal) }, start));
         }
         let double = literal.parse::<f64>().ok();
-        double.and_then(Number::from_f64).ok_or_else(|| {
-            self.error(
-                Kind::NotFinite {
-                    literal: excerpt(literal),
-                },
-                start,
-            )
-        })
+        double
+            .and_then(Number::from_f64)
+            .ok_or_else(|| self.error(Kind::NotFinite { literal: excerpt(literal) }, start))
     }
 
     /// Names the usual mistakes instead of just "a value".
@@ -319,13 +285,7 @@ impl Parser<'_> {
     }
 
     fn syntax(&self, expected: &'static str, at: usize) -> CanonError {
-        self.error(
-            Kind::Syntax {
-                expected,
-                got: self.got(at),
-            },
-            at,
-        )
+        self.error(Kind::Syntax { expected, got: self.got(at) }, at)
     }
 
     /// What stands at a byte, shortened to the word or line it begins.
@@ -333,15 +293,8 @@ impl Parser<'_> {
         let rest = &self.text[at..];
         let line = rest.lines().next().unwrap_or_default().trim_end();
         // A line that is long is cut by `excerpt`; look at no more of it.
-        let end = line
-            .char_indices()
-            .nth(EXCERPT_CHARS + 1)
-            .map_or(line.len(), |(end, _)| end);
-        if rest.is_empty() {
-            "the end of the input".into()
-        } else {
-            excerpt(&line[..end])
-        }
+        let end = line.char_indices().nth(EXCERPT_CHARS + 1).map_or(line.len(), |(end, _)| end);
+        if rest.is_empty() { "the end of the input".into() } else { excerpt(&line[..end]) }
     }
 
     fn error(&self, kind: Kind, at: usize) -> CanonError {

@@ -9,11 +9,7 @@ use super::{MAX_DEPTH, ParseLimits, excerpt};
 
 /// The canonical text of a value.
 pub(super) fn write(value: &Value, limits: ParseLimits) -> Result<String, CanonError> {
-    let mut writer = Writer {
-        out: String::new(),
-        limits,
-        values: 0,
-    };
+    let mut writer = Writer { out: String::new(), limits, values: 0 };
     writer.value(value, 0)?;
     Ok(writer.out)
 }
@@ -30,9 +26,7 @@ impl Writer {
         self.values += 1;
         if self.values > self.limits.max_values {
             let limit = self.limits.max_values;
-            return Err(CanonError::placeless(CanonErrorKind::TooManyValues {
-                limit,
-            }));
+            return Err(CanonError::placeless(CanonErrorKind::TooManyValues { limit }));
         }
         match value {
             Value::Null => self.out.push_str("null"),
@@ -58,8 +52,7 @@ impl Writer {
             if index > 0 {
                 self.out.push(',');
             }
-            self.value(item, depth)
-                .map_err(|error| error.below(&index))?;
+            self.value(item, depth).map_err(|error| error.below(&index))?;
         }
         self.out.push(']');
         Ok(())
@@ -130,9 +123,7 @@ impl Writer {
 
 fn deeper(depth: usize) -> Result<usize, CanonError> {
     if depth == MAX_DEPTH {
-        return Err(CanonError::placeless(CanonErrorKind::TooDeep {
-            limit: MAX_DEPTH,
-        }));
+        return Err(CanonError::placeless(CanonErrorKind::TooDeep { limit: MAX_DEPTH }));
     }
     Ok(depth + 1)
 }

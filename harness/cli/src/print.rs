@@ -51,6 +51,9 @@ pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
     for notice in &observation.notices {
         writeln!(out, "  note: {}", escaped_line(&notice.message))?;
     }
+    if observation.plan.is_none() {
+        return Ok(());
+    }
     let times = &observation.times;
     let span = |micros: u64| Span(std::time::Duration::from_micros(if micros < 10_000 { micros } else { micros / 1000 * 1000 }));
     writeln!(

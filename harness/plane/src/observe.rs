@@ -1,7 +1,7 @@
 //! From what happened to the Observation.
 
 use env_contracts::{
-    Artifact, Code, DerivedEffects, Digest, Effects, Enforced, Evidence, Id, Notice, Observation, ObservationSchema, Outcome,
+    Artifact, BoundFacts, Code, Content, DerivedEffects, Digest, Effects, Enforced, Evidence, Id, Notice, Observation, ObservationSchema, Outcome,
     OutcomeKind, Output, Principal, Problem, Provenance, SideEffects, StreamOutput, Times, Trust, Usage,
 };
 use glovebox_capture::{Body, Captured};
@@ -105,6 +105,20 @@ impl Story {
         self.0.plan = Some(plan.clone());
         self.0.provenance.sources = evidence.iter().map(|fact| fact.subject.clone()).collect();
         self.0.evidence = evidence;
+    }
+
+    /// Files in live folders whose content was fixed: part of the enforcement
+    /// report, since it differs from their folder's.
+    pub(crate) fn sealed(&mut self, facts: &BoundFacts) {
+        let sealed = facts.paths.iter().filter_map(|(path, digest)| {
+            Some(Enforced {
+                clause: format!("filesystem[{path}]").parse().ok()?,
+                value: format!("sha256 {}", digest.short()),
+                enforced_by: "copy hashed when bound, read in place of the file".into(),
+                content: Some(Content::Sealed),
+            })
+        });
+        self.0.enforcement.extend(sealed);
     }
 
     /// What a run used; and, now that it ran, what it may have changed.

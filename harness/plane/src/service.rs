@@ -150,9 +150,9 @@ impl ActionService {
 
         let setup = Mark::now();
         let run_dir = Arc::new(RunDir::create(&parts.run_root, planned.plan.action_id.as_str())?);
-        let bound = self.bind(tool, &planned, &request, workspace, inputs, &run_dir, &*watch).await?;
-        let mut bound = bound;
+        let mut bound = self.bind(tool, &planned, &request, workspace, inputs, &run_dir, &*watch).await?;
         story.bound(&bound.intent, &bound.digest, std::mem::take(&mut bound.files.evidence));
+        story.sealed(&bound.facts);
         let outputs = bound.files.outputs.as_ref().map(|dir| dir.as_fd().try_clone_to_owned()).transpose();
         let outputs = outputs.map_err(|error| glovebox_runtime::io_problem("cannot keep the outputs folder", Code::BackendError, &error))?;
         story.0.times.setup_us = micros(setup.elapsed());

@@ -201,7 +201,10 @@ impl CompileCache {
         let name = self.name(component);
         let path = self.path(&name, "json");
         let about = match read_about(&path) {
-            Ok(about) => about,
+            Ok(about) => {
+                touch(&path);
+                about
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Found::Damaged(error.to_string())),
             Err(error) => return Err(WasmError::cache(path)(error)),
@@ -321,12 +324,16 @@ fn read_about(path: &Path) -> io::Result<About> {
     let file = fs_err::File::open(path)?;
     let mut text = Vec::new();
     (&file).take(ABOUT_MAX).read_to_end(&mut text)?;
-    let about = serde_json::from_slice(&text)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its description can't be read"))?;
-    // What was used last is cleaned up last. A read-only cache works as well.
+    serde_json::from_slice(&text)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its description can't be read"))
+}
+
+/// What was used last is cleaned up last. A read-only cache works as well.
+fn touch(path: &Path) {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-    let _ = futimens(&file, &Timestamps { last_access: now, last_modification: now });
-    Ok(about)
+    if let Ok(file) = fs_err::File::open(path) {
+        let _ = futimens(&file, &Timestamps { last_access: now, last_modification: now });
+    }
 }
 
 fn digest(file: &mut fs_err::File) -> io::Result<(u64, String)> {

@@ -35,7 +35,7 @@ pub(crate) struct Run {
     cpu: Option<Duration>,
     /// Processor time of the polls that are over, in nanoseconds.
     spent: AtomicU64,
-    /// The thread's processor clock when the present poll began.
+    /// The thread's processor clock up to which `spent` counts.
     mark: AtomicU64,
     /// When the guest was instantiated, in nanoseconds from the start; 0 is
     /// not yet.
@@ -118,7 +118,8 @@ impl Run {
 
     /// The poll is over.
     pub(crate) fn pause(&self) {
-        let spent = thread_cpu().saturating_sub(self.mark.load(Ordering::Relaxed));
+        let now = thread_cpu();
+        let spent = now.saturating_sub(self.mark.swap(now, Ordering::Relaxed));
         self.spent.fetch_add(spent, Ordering::Relaxed);
     }
 

@@ -18,6 +18,14 @@ pub(crate) enum Kind {
     Special,
 }
 
+/// What a folder holds.
+pub(crate) struct Listing {
+    /// Its entries, sorted by name.
+    pub(crate) entries: Vec<(String, Kind)>,
+    /// What was wrong with those that can't be told.
+    pub(crate) errors: Vec<ErrorCode>,
+}
+
 /// The mounted folders.
 pub(crate) struct Mounts(Vec<(Descriptor, String)>);
 
@@ -26,9 +34,8 @@ impl Mounts {
         Self(get_directories())
     }
 
-    /// The entries of the folder at an absolute path, sorted by name, and what
-    /// was wrong with those that can't be told.
-    pub(crate) fn list(&self, path: &str, follow: bool) -> Result<(Vec<(String, Kind)>, Vec<ErrorCode>), ErrorCode> {
+    /// Lists the folder at an absolute path, through a last symbolic link if `follow`.
+    pub(crate) fn list(&self, path: &str, follow: bool) -> Result<Listing, ErrorCode> {
         let (mount, rest) = self.locate(path).ok_or(ErrorCode::NoEntry)?;
         let follow = if follow { PathFlags::SYMLINK_FOLLOW } else { PathFlags::empty() };
         let folder = mount.open_at(follow, rest, OpenFlags::DIRECTORY, DescriptorFlags::READ)?;
@@ -42,7 +49,7 @@ impl Mounts {
             }
         }
         entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        Ok((entries, errors))
+        Ok(Listing { entries, errors })
     }
 
     /// The innermost mount that holds `path`, and the path below it.

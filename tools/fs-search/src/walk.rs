@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use globset::GlobMatcher;
 
 use crate::Tally;
-use crate::folder::{Kind, Mounts};
+use crate::folder::{Kind, Listing, Mounts};
 use crate::ignored::{self, Rules};
 
 /// A tree to visit.
@@ -72,7 +72,7 @@ impl Walk<'_> {
 
 /// Lists a folder and reads its ignore files.
 fn enter(mounts: &Mounts, path: &str, follow: bool, tally: &mut Tally) -> Option<Folder> {
-    let (entries, errors) = match mounts.list(path, follow) {
+    let Listing { entries, errors } = match mounts.list(path, follow) {
         Ok(listed) => listed,
         Err(error) => {
             tally.unreadable(path, error.name());

@@ -154,8 +154,11 @@ fn is_space(character: u32) -> bool {
 mod tests {
     use super::*;
 
+    /// Lines, words, bytes, characters.
+    type Four = (u64, u64, u64, u64);
+
     /// Counts `text` whole, and again in pieces of every small size.
-    fn count(text: &[u8]) -> (u64, u64, u64, u64) {
+    fn count(text: &[u8]) -> Four {
         let whole = counted(text, text.len().max(1));
         for size in 1..8 {
             assert_eq!(counted(text, size), whole, "in pieces of {size}: {text:?}");
@@ -172,7 +175,7 @@ mod tests {
     #[test]
     fn counts_as_wc_does() {
         // What GNU coreutils 9.1 prints for each, in C.UTF-8.
-        let table: &[(&[u8], (u64, u64, u64, u64))] = &[
+        let table: &[(&[u8], Four)] = &[
             (b"", (0, 0, 0, 0)),
             (b"hello world\n", (1, 2, 12, 12)),
             (b"no end", (0, 2, 6, 6)),

@@ -52,21 +52,8 @@ pub(super) enum Explain {
 
 /// Counts the work of a check.
 pub(super) fn measure(outline: &Outline, value: &Value) -> Result<Explain, TooMuch> {
-    let mut meter = Meter {
-        outline,
-        steps: 0,
-        visits: 0,
-        copied: 0,
-    };
-    meter.visit(
-        0,
-        value,
-        Frame {
-            depth: 0,
-            factor: 1,
-            branch: false,
-        },
-    )?;
+    let mut meter = Meter { outline, steps: 0, visits: 0, copied: 0 };
+    meter.visit(0, value, Frame { depth: 0, factor: 1, branch: false })?;
     Ok(if meter.copied > MAX_COPIED {
         Explain::Nothing
     } else if meter.visits > MAX_LISTED {
@@ -111,10 +98,7 @@ impl Meter<'_> {
             let left = (MAX_COPIED - self.copied) / place.weight + 1;
             self.copied += size(value, left).saturating_mul(place.weight);
         }
-        let inner = Frame {
-            depth: frame.depth + 1,
-            ..frame
-        };
+        let inner = Frame { depth: frame.depth + 1, ..frame };
         for (name, value) in value.as_object().into_iter().flatten() {
             if let Some(to) = place.properties.get(name) {
                 self.visit(*to, value, inner)?;
@@ -124,25 +108,13 @@ impl Meter<'_> {
     }
 
     fn links(&mut self, place: &Place, value: &Value, inner: Frame) -> Result<(), TooMuch> {
-        let again = if place.unevaluated {
-            UNEVALUATED_FACTOR
-        } else {
-            1
-        };
+        let again = if place.unevaluated { UNEVALUATED_FACTOR } else { 1 };
         let here = inner.factor.saturating_mul(again);
         for link in &place.links {
             match (&link.via, value) {
                 (Via::Here, _) => {
                     let branch = inner.branch || matches!(link.keyword, "anyOf" | "oneOf");
-                    self.visit(
-                        link.to,
-                        value,
-                        Frame {
-                            factor: here,
-                            branch,
-                            ..inner
-                        },
-                    )?;
+                    self.visit(link.to, value, Frame { factor: here, branch, ..inner })?;
                 }
                 (Via::OtherProperties, Value::Object(map)) => {
                     for (name, value) in map {

@@ -117,9 +117,5 @@ impl Diagnose for ArgumentsError {
 }
 
 fn join(violations: &[Violation]) -> String {
-    violations
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ")
+    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -46,34 +46,19 @@ impl Violation {
     /// A value that is not acceptable.
     pub(super) fn value(subject: &str, pointer: &str, expected: String, got: &Value) -> Self {
         let kind = ViolationKind::Value;
-        Self {
-            at: at(subject, pointer),
-            expected,
-            got: brief(got),
-            kind,
-        }
+        Self { at: at(subject, pointer), expected, got: brief(got), kind }
     }
 
     /// All of it is not acceptable.
     pub(super) fn whole(subject: &str, expected: &str, got: &str) -> Self {
         let kind = ViolationKind::Value;
-        Self {
-            at: subject.to_owned(),
-            expected: expected.to_owned(),
-            got: got.to_owned(),
-            kind,
-        }
+        Self { at: subject.to_owned(), expected: expected.to_owned(), got: got.to_owned(), kind }
     }
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            at,
-            expected,
-            got,
-            kind,
-        } = self;
+        let Self { at, expected, got, kind } = self;
         match (is_pointer(at), kind) {
             (true, _) => write!(f, "at `{at}`: ")?,
             (false, ViolationKind::Value) => write!(f, "{at}: ")?,
@@ -94,12 +79,7 @@ impl fmt::Display for Violation {
 /// in which the validator finds them depends on how the build orders maps.
 pub(super) fn few(mut found: Vec<Violation>) -> Vec<Violation> {
     fn order(violation: &Violation) -> (bool, &str, ViolationKind, &str, &str) {
-        let Violation {
-            at,
-            expected,
-            got,
-            kind,
-        } = violation;
+        let Violation { at, expected, got, kind } = violation;
         (is_pointer(at), at, *kind, expected, got)
     }
     found.sort_by(|a, b| order(a).cmp(&order(b)));
@@ -134,14 +114,10 @@ impl Report<'_> {
         // The subschema that holds the keyword.
         let keyword = error.schema_path().as_str();
         let schema = keyword.rsplit_once('/').map_or("", |(schema, _)| schema);
-        let value =
-            |expected: String| Violation::value(self.subject, pointer, expected, error.instance());
+        let value = |expected: String| Violation::value(self.subject, pointer, expected, error.instance());
         let violation = match error.kind() {
-            Kind::Required { property } => {
-                self.missing(pointer, schema, property.as_str().unwrap_or_default())
-            }
-            Kind::AdditionalProperties { unexpected }
-            | Kind::UnevaluatedProperties { unexpected } => {
+            Kind::Required { property } => self.missing(pointer, schema, property.as_str().unwrap_or_default()),
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 let unknown = unexpected.iter().take(MAX_VIOLATIONS);
                 found.extend(unknown.map(|property| self.unknown(pointer, schema, property)));
                 return;
@@ -153,10 +129,7 @@ impl Report<'_> {
                 }
                 value(describe(self.document, schema))
             }
-            Kind::OneOfMultipleValid { .. } => value(format!(
-                "exactly one of: {}",
-                describe(self.document, schema)
-            )),
+            Kind::OneOfMultipleValid { .. } => value(format!("exactly one of: {}", describe(self.document, schema))),
             Kind::PropertyNames { error } => {
                 let rule = error.schema_path().as_str();
                 let rule = rule.rsplit_once('/').map_or("", |(schema, _)| schema);
@@ -172,10 +145,7 @@ impl Report<'_> {
             Kind::UniqueItems => value("an array without equal items".to_owned()),
             Kind::Contains => {
                 let contains = format!("{schema}/contains");
-                value(format!(
-                    "an array that has {}",
-                    describe(self.document, &contains)
-                ))
+                value(format!("an array that has {}", describe(self.document, &contains)))
             }
             Kind::AdditionalItems { .. } | Kind::UnevaluatedItems { .. } => {
                 value("an array with fewer items".to_owned())
@@ -201,29 +171,14 @@ impl Report<'_> {
     }
 
     fn unknown(&self, pointer: &str, schema: &str, property: &str) -> Violation {
-        let known = self
-            .document
-            .pointer(&format!("{schema}/properties"))
-            .and_then(Value::as_object);
-        let known = || {
-            known
-                .into_iter()
-                .flat_map(|map| map.keys())
-                .map(String::as_str)
-        };
+        let known = self.document.pointer(&format!("{schema}/properties")).and_then(Value::as_object);
+        let known = || known.into_iter().flat_map(|map| map.keys()).map(String::as_str);
         let (expected, kind) = match nearest(property, known()) {
             Some(meant) => (name(meant), ViolationKind::Misspelled),
-            None if known().next().is_none() => {
-                ("no properties".to_owned(), ViolationKind::Unknown)
-            }
+            None if known().next().is_none() => ("no properties".to_owned(), ViolationKind::Unknown),
             None => (names(known()), ViolationKind::Unknown),
         };
-        Violation {
-            at: at(self.subject, pointer),
-            expected,
-            got: name(property),
-            kind,
-        }
+        Violation { at: at(self.subject, pointer), expected, got: name(property), kind }
     }
 }
 
@@ -235,24 +190,15 @@ fn meant_branch<'a>(
 ) -> Option<&'a [ValidationError<'static>]> {
     let inside = |error: &ValidationError<'_>| {
         error.instance_path().as_str().len() > pointer.len()
-            || matches!(
-                error.kind(),
-                Kind::Required { .. } | Kind::AdditionalProperties { .. }
-            )
+            || matches!(error.kind(), Kind::Required { .. } | Kind::AdditionalProperties { .. })
     };
-    let mut fitting = branches
-        .iter()
-        .filter(|errors| !errors.is_empty() && errors.iter().all(inside));
+    let mut fitting = branches.iter().filter(|errors| !errors.is_empty() && errors.iter().all(inside));
     let branch = fitting.next()?;
     fitting.next().is_none().then_some(branch.as_slice())
 }
 
 fn at(subject: &str, pointer: &str) -> String {
-    if pointer.is_empty() {
-        subject.to_owned()
-    } else {
-        shown(pointer)
-    }
+    if pointer.is_empty() { subject.to_owned() } else { shown(pointer) }
 }
 
 fn is_pointer(at: &str) -> bool {

@@ -31,9 +31,7 @@ const PATH: &str = "x-glovebox-path";
 impl Marks {
     pub(super) fn of(at: &str, keywords: &Map<String, Value>) -> Result<Self, SchemaError> {
         let types = types(keywords);
-        let only = |wanted: &str| {
-            types.contains(wanted) && types.iter().all(|name| *name == wanted || *name == "null")
-        };
+        let only = |wanted: &str| types.contains(wanted) && types.iter().all(|name| *name == wanted || *name == "null");
         let path = keywords.get(PATH).map(|mount| {
             let why = if !only("string") {
                 "it stands beside `\"type\": \"string\"` only, so that no other value escapes it"
@@ -42,21 +40,14 @@ impl Marks {
             } else {
                 "it names a mount as the guest sees it, such as `/workspace`"
             };
-            Err(SchemaError::Keyword {
-                at: at.to_owned(),
-                keyword: PATH,
-                why: why.into(),
-            })
+            Err(SchemaError::Keyword { at: at.to_owned(), keyword: PATH, why: why.into() })
         });
         let integer = match keywords.get("format").and_then(Value::as_str) {
             Some("uint64") if only("integer") => Some(Wide::Unsigned),
             Some("int64") if only("integer") => Some(Wide::Signed),
             _ => None,
         };
-        Ok(Self {
-            path: path.transpose()?,
-            integer,
-        })
+        Ok(Self { path: path.transpose()?, integer })
     }
 }
 
@@ -110,18 +101,10 @@ pub(super) fn refuse_unreachable(outline: &Outline) -> Result<(), SchemaError> {
             let why = "paths are found through `properties`, `items`, `prefixItems`, `additionalProperties`, \
                        `$ref`, `allOf`, `anyOf`, `oneOf`, `then`, `else` and `dependentSchemas` only \
                        (not beside `patternProperties`)";
-            return Err(SchemaError::Keyword {
-                at,
-                keyword: PATH,
-                why: why.into(),
-            });
+            return Err(SchemaError::Keyword { at, keyword: PATH, why: why.into() });
         }
         stack.extend(here.properties.values().map(|to| (*to, looked_at)));
-        stack.extend(
-            here.links
-                .iter()
-                .map(|link| (link.to, looked_at && leads_to_paths(here, link))),
-        );
+        stack.extend(here.links.iter().map(|link| (link.to, looked_at && leads_to_paths(here, link))));
     }
     Ok(())
 }
@@ -131,21 +114,12 @@ pub(super) fn refuse_unreachable(outline: &Outline) -> Result<(), SchemaError> {
 /// measured: that bounds the work here too.
 pub(super) fn paths(outline: &Outline, value: &Value) -> Vec<PathArgument> {
     let mut found = BTreeSet::new();
-    each(
-        outline,
-        value,
-        leads_to_paths,
-        &mut |here, pointer, value| {
-            if let (Some(mount), Value::String(value)) = (&here.marks.path, value) {
-                let (mount, value) = (mount.clone(), value.clone());
-                found.insert(PathArgument {
-                    pointer: pointer.to_owned(),
-                    mount,
-                    value,
-                });
-            }
-        },
-    );
+    each(outline, value, leads_to_paths, &mut |here, pointer, value| {
+        if let (Some(mount), Value::String(value)) = (&here.marks.path, value) {
+            let (mount, value) = (mount.clone(), value.clone());
+            found.insert(PathArgument { pointer: pointer.to_owned(), mount, value });
+        }
+    });
     found.into_iter().collect()
 }
 
@@ -153,18 +127,13 @@ pub(super) fn paths(outline: &Outline, value: &Value) -> Vec<PathArgument> {
 /// says so; `None` if there are none. The arguments must have been measured.
 pub(super) fn with_integers(outline: &Outline, value: &Value) -> Option<Value> {
     let mut changes = Vec::new();
-    each(
-        outline,
-        value,
-        leads_to_integers,
-        &mut |here, pointer, value| {
-            if let (Some(wide), Value::String(text)) = (here.marks.integer, value)
-                && let Some(number) = wide.read(text)
-            {
-                changes.push((pointer.to_owned(), number));
-            }
-        },
-    );
+    each(outline, value, leads_to_integers, &mut |here, pointer, value| {
+        if let (Some(wide), Value::String(text)) = (here.marks.integer, value)
+            && let Some(number) = wide.read(text)
+        {
+            changes.push((pointer.to_owned(), number));
+        }
+    });
     if changes.is_empty() {
         return None;
     }
@@ -181,18 +150,13 @@ pub(super) fn with_integers(outline: &Outline, value: &Value) -> Option<Value> {
 /// have been measured.
 pub(super) fn out_of_range(outline: &Outline, value: &Value) -> Vec<(String, Wide)> {
     let mut found = Vec::new();
-    each(
-        outline,
-        value,
-        leads_to_integers,
-        &mut |here, pointer, value| {
-            if let (Some(wide), Value::Number(number)) = (here.marks.integer, value)
-                && !wide.holds(number)
-            {
-                found.push((pointer.to_owned(), wide));
-            }
-        },
-    );
+    each(outline, value, leads_to_integers, &mut |here, pointer, value| {
+        if let (Some(wide), Value::Number(number)) = (here.marks.integer, value)
+            && !wide.holds(number)
+        {
+            found.push((pointer.to_owned(), wide));
+        }
+    });
     found
 }
 
@@ -217,20 +181,12 @@ fn leads_by_place(from: &Place, link: &Link) -> bool {
     match link.keyword {
         "items" | "prefixItems" => true,
         // Which properties are "additional" would depend on the patterns.
-        "additionalProperties" => !from
-            .links
-            .iter()
-            .any(|other| other.keyword == "patternProperties"),
+        "additionalProperties" => !from.links.iter().any(|other| other.keyword == "patternProperties"),
         _ => false,
     }
 }
 
-fn each(
-    outline: &Outline,
-    value: &Value,
-    leads: Leads,
-    meet: &mut dyn FnMut(&Place, &str, &Value),
-) {
+fn each(outline: &Outline, value: &Value, leads: Leads, meet: &mut dyn FnMut(&Place, &str, &Value)) {
     visit(outline, 0, value, &mut String::new(), leads, meet);
 }
 
@@ -278,11 +234,7 @@ fn visit(
             _ => {}
         }
     }
-    for link in here
-        .links
-        .iter()
-        .filter(|link| link.via == Via::Here && leads(here, link))
-    {
+    for link in here.links.iter().filter(|link| link.via == Via::Here && leads(here, link)) {
         visit(outline, link.to, value, pointer, leads, meet);
     }
 }
@@ -296,9 +248,6 @@ fn types(keywords: &Map<String, Value>) -> BTreeSet<&str> {
 }
 
 fn is_mount(mount: &str) -> bool {
-    let segment =
-        |part: &str| !matches!(part, "" | "." | "..") && !part.chars().any(char::is_control);
-    mount
-        .strip_prefix('/')
-        .is_some_and(|rest| rest.split('/').all(segment))
+    let segment = |part: &str| !matches!(part, "" | "." | "..") && !part.chars().any(char::is_control);
+    mount.strip_prefix('/').is_some_and(|rest| rest.split('/').all(segment))
 }

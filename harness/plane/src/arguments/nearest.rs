@@ -21,11 +21,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .filter_map(|candidate| {
-            let other: Vec<char> = candidate
-                .to_lowercase()
-                .chars()
-                .take(MAX_COMPARED + 1)
-                .collect();
+            let other: Vec<char> = candidate.to_lowercase().chars().take(MAX_COMPARED + 1).collect();
             let allowed = name.len().max(other.len()).div_ceil(3);
             let slips = (other.len() <= MAX_COMPARED).then(|| distance(&name, &other))?;
             (slips <= allowed && slips < name.len()).then_some((slips, candidate))

@@ -71,10 +71,7 @@ pub(super) struct Place {
 impl Place {
     /// The subschemas that judge the same value.
     fn here(&self) -> impl Iterator<Item = usize> {
-        self.links
-            .iter()
-            .filter(|link| link.via == Via::Here)
-            .map(|link| link.to)
+        self.links.iter().filter(|link| link.via == Via::Here).map(|link| link.to)
     }
 }
 
@@ -87,9 +84,7 @@ pub(super) struct Outline {
 impl Outline {
     /// Draws the outline of a schema whose size and depth are bounded already.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
-        let outline = Self {
-            places: sketch::places_of(schema)?,
-        };
+        let outline = Self { places: sketch::places_of(schema)? };
         outline.refuse_loops()?;
         marks::refuse_unreachable(&outline)?;
         Ok(outline)
@@ -118,9 +113,7 @@ impl Outline {
                     match states[to] {
                         State::New => stack.push(to),
                         State::Open => {
-                            return Err(SchemaError::Loop {
-                                at: place(&self.places[to].pointer),
-                            });
+                            return Err(SchemaError::Loop { at: place(&self.places[to].pointer) });
                         }
                         State::Done => {}
                     }

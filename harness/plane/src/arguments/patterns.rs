@@ -60,16 +60,11 @@ impl Patterns {
         let schema = json!({ "pattern": pattern });
         let fits = |bytes: usize| options(bytes).build(&schema).is_ok();
         let Some((bytes, price)) = PRICES.into_iter().find(|(bytes, _)| fits(*bytes)) else {
-            return Err(SchemaError::Pattern {
-                at: at.to_owned(),
-                pattern: excerpt(pattern),
-            });
+            return Err(SchemaError::Pattern { at: at.to_owned(), pattern: excerpt(pattern) });
         };
         self.bytes += bytes;
         if self.bytes > MAX_PATTERNS_BYTES {
-            return Err(SchemaError::PatternsTooLarge {
-                limit: MAX_PATTERNS_BYTES,
-            });
+            return Err(SchemaError::PatternsTooLarge { limit: MAX_PATTERNS_BYTES });
         }
         self.known.insert(pattern.to_owned(), price);
         Ok(price)
@@ -77,9 +72,7 @@ impl Patterns {
 }
 
 /// Compiles a schema that was found acceptable, by the same rules.
-pub(super) fn build(
-    schema: &Value,
-) -> Result<jsonschema::Validator, jsonschema::ValidationError<'static>> {
+pub(super) fn build(schema: &Value) -> Result<jsonschema::Validator, jsonschema::ValidationError<'static>> {
     options(MAX_PATTERN_BYTES).build(schema)
 }
 
@@ -91,9 +84,5 @@ fn options<'i>(pattern_bytes: usize) -> ValidationOptions<'i> {
         .with_draft(Draft::Draft202012)
         .offline()
         .should_validate_formats(false)
-        .with_pattern_options(
-            patterns
-                .size_limit(pattern_bytes)
-                .dfa_size_limit(PATTERN_CACHE_BYTES),
-        )
+        .with_pattern_options(patterns.size_limit(pattern_bytes).dfa_size_limit(PATTERN_CACHE_BYTES))
 }

@@ -33,10 +33,7 @@ impl Schema {
         let document = Canonical::from_value(schema).map_err(SchemaError::Unreadable)?;
         let size = document.as_str().len();
         if size > MAX_SCHEMA_BYTES {
-            return Err(SchemaError::TooLarge {
-                size,
-                limit: MAX_SCHEMA_BYTES,
-            });
+            return Err(SchemaError::TooLarge { size, limit: MAX_SCHEMA_BYTES });
         }
         let outline = Outline::of(schema)?;
         let validator = patterns::build(schema).map_err(|error| SchemaError::Invalid {
@@ -44,22 +41,14 @@ impl Schema {
             message: explain::of_schema(&error),
         })?;
         let document = document.value().clone();
-        Ok(Self {
-            document,
-            outline,
-            validator,
-            subject: "the arguments",
-        })
+        Ok(Self { document, outline, validator, subject: "the arguments" })
     }
 
     /// The same schema, for what a tool answers: violations then speak of
     /// "the result".
     #[must_use]
     pub fn for_result(self) -> Self {
-        Self {
-            subject: "the result",
-            ..self
-        }
+        Self { subject: "the result", ..self }
     }
 
     /// Takes arguments as they were sent and returns those that will be used:
@@ -88,15 +77,10 @@ impl Schema {
         let value = value.value();
         let mut found = Vec::new();
         if !self.validator.is_valid(value) {
-            let report = explain::Report {
-                document: &self.document,
-                subject: self.subject,
-            };
+            let report = explain::Report { document: &self.document, subject: self.subject };
             match explain {
                 Explain::All => {
-                    self.validator
-                        .iter_errors(value)
-                        .for_each(|error| report.add(&error, &mut found));
+                    self.validator.iter_errors(value).for_each(|error| report.add(&error, &mut found));
                 }
                 Explain::First => {
                     if let Err(error) = self.validator.validate(value) {
@@ -106,27 +90,14 @@ impl Schema {
                 Explain::Nothing => {}
             }
             if found.is_empty() {
-                found.push(Violation::whole(
-                    self.subject,
-                    "what the schema describes",
-                    "something else",
-                ));
+                found.push(Violation::whole(self.subject, "what the schema describes", "something else"));
             }
         }
         for (pointer, wide) in marks::out_of_range(&self.outline, value) {
             let got = value.pointer(&pointer).unwrap_or(&Value::Null);
-            found.push(Violation::value(
-                self.subject,
-                &pointer,
-                wide.expected(),
-                got,
-            ));
+            found.push(Violation::value(self.subject, &pointer, wide.expected(), got));
         }
-        if found.is_empty() {
-            Ok(())
-        } else {
-            Err(explain::few(found))
-        }
+        if found.is_empty() { Ok(()) } else { Err(explain::few(found)) }
     }
 
     /// The strings of checked arguments whose schema says `x-glovebox-path`:
@@ -138,10 +109,7 @@ impl Schema {
     /// # Errors
     /// If the arguments are such that [`Schema::check`] refuses to look at
     /// them for the work it would take.
-    pub fn path_arguments(
-        &self,
-        arguments: &Canonical,
-    ) -> Result<Vec<PathArgument>, ArgumentsError> {
+    pub fn path_arguments(&self, arguments: &Canonical) -> Result<Vec<PathArgument>, ArgumentsError> {
         self.measure(arguments).map_err(ArgumentsError::Rejected)?;
         Ok(marks::paths(&self.outline, arguments.value()))
     }

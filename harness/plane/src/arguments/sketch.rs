@@ -12,10 +12,8 @@ use super::patterns::Patterns;
 use super::words::place;
 
 /// The dialects we read.
-const DIALECTS: [&str; 2] = [
-    "https://json-schema.org/draft/2020-12/schema",
-    "https://json-schema.org/draft/2020-12/schema#",
-];
+const DIALECTS: [&str; 2] =
+    ["https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2020-12/schema#"];
 
 /// Keywords that lead elsewhere than the outline can show, or belong to other
 /// dialects and would be understood by some readers only.
@@ -26,14 +24,8 @@ const REFUSED: [(&str, &str); 9] = [
     ("$dynamicAnchor", "refer by pointer, as in `#/$defs/name`"),
     ("$recursiveRef", "refer by pointer, as in `#`"),
     ("$recursiveAnchor", "refer by pointer, as in `#`"),
-    (
-        "$vocabulary",
-        "the vocabulary is that of JSON Schema 2020-12",
-    ),
-    (
-        "dependencies",
-        "write `dependentRequired` or `dependentSchemas`",
-    ),
+    ("$vocabulary", "the vocabulary is that of JSON Schema 2020-12"),
+    ("dependencies", "write `dependentRequired` or `dependentSchemas`"),
     ("additionalItems", "write `prefixItems` and `items`"),
 ];
 
@@ -65,23 +57,14 @@ impl<'a> Sketch<'a> {
     fn add(&mut self, pointer: String, schema: &'a Value) -> Result<usize, SchemaError> {
         let index = self.places.len();
         if index == MAX_SCHEMA_PLACES {
-            return Err(SchemaError::TooManyPlaces {
-                limit: MAX_SCHEMA_PLACES,
-            });
+            return Err(SchemaError::TooManyPlaces { limit: MAX_SCHEMA_PLACES });
         }
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
             let message = "expected a schema: an object, true or false".to_owned();
-            return Err(SchemaError::Invalid {
-                at: place(&pointer),
-                message,
-            });
+            return Err(SchemaError::Invalid { at: place(&pointer), message });
         }
         self.by_pointer.insert(pointer.clone(), index);
-        self.places.push(Place {
-            pointer,
-            weight: 1,
-            ..Place::default()
-        });
+        self.places.push(Place { pointer, weight: 1, ..Place::default() });
         self.todo.push((index, schema));
         Ok(index)
     }
@@ -103,12 +86,7 @@ impl<'a> Sketch<'a> {
         value: &'a Value,
         siblings: &'a Map<String, Value>,
     ) -> Result<(), SchemaError> {
-        let after_prefix = || {
-            siblings
-                .get("prefixItems")
-                .and_then(Value::as_array)
-                .map_or(0, Vec::len)
-        };
+        let after_prefix = || siblings.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
         match keyword {
             "$ref" => self.reference(from, value)?,
             "$schema" => self.dialect(from, value)?,
@@ -119,25 +97,15 @@ impl<'a> Sketch<'a> {
             "if" => self.one(from, "if", value, Some(Via::Here))?,
             "then" => self.one(from, "then", value, Some(Via::Here))?,
             "else" => self.one(from, "else", value, Some(Via::Here))?,
-            "dependentSchemas" => self.map(from, "dependentSchemas", value, |_, _, _| {
-                Ok(Some(Via::Here))
-            })?,
+            "dependentSchemas" => self.map(from, "dependentSchemas", value, |_, _, _| Ok(Some(Via::Here)))?,
             "properties" => self.properties(from, value)?,
             "patternProperties" => {
                 self.map(from, "patternProperties", value, |sketch, at, pattern| {
-                    sketch
-                        .patterns
-                        .price(at, pattern)
-                        .map(|price| Some(Via::MatchingProperties(price)))
+                    sketch.patterns.price(at, pattern).map(|price| Some(Via::MatchingProperties(price)))
                 })?;
             }
             "additionalProperties" => {
-                self.one(
-                    from,
-                    "additionalProperties",
-                    value,
-                    Some(Via::OtherProperties),
-                )?;
+                self.one(from, "additionalProperties", value, Some(Via::OtherProperties))?;
             }
             "unevaluatedProperties" => {
                 self.places[from].unevaluated = true;
@@ -160,9 +128,7 @@ impl<'a> Sketch<'a> {
             "contentSchema" => self.one(from, "contentSchema", value, None)?,
             "pattern" => {
                 let at = place(&self.places[from].pointer);
-                let price = value
-                    .as_str()
-                    .map(|pattern| self.patterns.price(&at, pattern));
+                let price = value.as_str().map(|pattern| self.patterns.price(&at, pattern));
                 self.places[from].pattern = price.transpose()?;
             }
             "uniqueItems" => self.places[from].unique = true,
@@ -170,9 +136,7 @@ impl<'a> Sketch<'a> {
                 self.places[from].weight += count_values(value);
             }
             _ => {
-                if let Some((keyword, why)) =
-                    REFUSED.iter().find(|(refused, _)| *refused == keyword)
-                {
+                if let Some((keyword, why)) = REFUSED.iter().find(|(refused, _)| *refused == keyword) {
                     return Err(self.refuse(from, keyword, *why));
                 }
             }
@@ -243,9 +207,7 @@ impl<'a> Sketch<'a> {
 
     fn reference(&mut self, from: usize, value: &Value) -> Result<(), SchemaError> {
         let target = value.as_str().unwrap_or_default();
-        let pointer = target
-            .strip_prefix('#')
-            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let pointer = target.strip_prefix('#').filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let Some(pointer) = pointer else {
             let why = "a reference must be `#` or start with `#/`: nothing is fetched, and names are not looked up";
             return Err(self.refuse(from, "$ref", why));
@@ -255,17 +217,11 @@ impl<'a> Sketch<'a> {
     }
 
     fn dialect(&mut self, from: usize, value: &Value) -> Result<(), SchemaError> {
-        let known = value
-            .as_str()
-            .is_some_and(|dialect| DIALECTS.contains(&dialect));
+        let known = value.as_str().is_some_and(|dialect| DIALECTS.contains(&dialect));
         if from == 0 && known {
             return Ok(());
         }
-        Err(self.refuse(
-            from,
-            "$schema",
-            "only JSON Schema 2020-12 is read, named at the root or not at all",
-        ))
+        Err(self.refuse(from, "$schema", "only JSON Schema 2020-12 is read, named at the root or not at all"))
     }
 
     /// A reference must name a place we know by the very pointer we know it
@@ -281,17 +237,8 @@ impl<'a> Sketch<'a> {
         Ok(())
     }
 
-    fn refuse(
-        &self,
-        from: usize,
-        keyword: &'static str,
-        why: impl Into<Cow<'static, str>>,
-    ) -> SchemaError {
-        SchemaError::Keyword {
-            at: place(&self.places[from].pointer),
-            keyword,
-            why: why.into(),
-        }
+    fn refuse(&self, from: usize, keyword: &'static str, why: impl Into<Cow<'static, str>>) -> SchemaError {
+        SchemaError::Keyword { at: place(&self.places[from].pointer), keyword, why: why.into() }
     }
 }
 

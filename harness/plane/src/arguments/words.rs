@@ -13,23 +13,13 @@ const MAX_LOOKED_INTO: usize = 3;
 
 /// A place in a schema, for messages.
 pub(super) fn place(pointer: &str) -> String {
-    if pointer.is_empty() {
-        "the root".to_owned()
-    } else {
-        format!("`#{}`", shown(pointer))
-    }
+    if pointer.is_empty() { "the root".to_owned() } else { format!("`#{}`", shown(pointer)) }
 }
 
 /// A JSON Pointer, made safe to show.
 pub(super) fn shown(pointer: &str) -> String {
     let mut shown = Pointer::default();
-    for segment in pointer
-        .split('/')
-        .skip(1)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-    {
+    for segment in pointer.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
         shown.prepend(&segment.replace("~1", "/").replace("~0", "~"));
     }
     shown.to_string()
@@ -63,19 +53,14 @@ pub(super) fn brief(value: &Value) -> String {
         Value::String(text) => excerpt(text),
         Value::Array(items) => format!("an array with {}", counted(items.len(), "item", "items")),
         Value::Object(map) => {
-            format!(
-                "an object with {}",
-                counted(map.len(), "property", "properties")
-            )
+            format!("an object with {}", counted(map.len(), "property", "properties"))
         }
     }
 }
 
 /// What the subschema at a pointer asks for.
 pub(super) fn describe(document: &Value, pointer: &str) -> String {
-    document
-        .pointer(pointer)
-        .map_or_else(|| "a value".to_owned(), |schema| any(document, schema, 0))
+    document.pointer(pointer).map_or_else(|| "a value".to_owned(), |schema| any(document, schema, 0))
 }
 
 fn any(document: &Value, schema: &Value, depth: usize) -> String {
@@ -104,19 +89,11 @@ fn any(document: &Value, schema: &Value, depth: usize) -> String {
     if depth < MAX_LOOKED_INTO {
         if let Some(target) = keywords.get("$ref").and_then(Value::as_str) {
             let target = document.pointer(target.trim_start_matches('#'));
-            return target.map_or_else(
-                || "a value".to_owned(),
-                |schema| any(document, schema, depth + 1),
-            );
+            return target.map_or_else(|| "a value".to_owned(), |schema| any(document, schema, depth + 1));
         }
         for branches in ["anyOf", "oneOf"] {
             if let Some(Value::Array(branches)) = keywords.get(branches) {
-                return listed(
-                    branches
-                        .iter()
-                        .map(|branch| any(document, branch, depth + 1)),
-                    " or ",
-                );
+                return listed(branches.iter().map(|branch| any(document, branch, depth + 1)), " or ");
             }
         }
     }
@@ -124,28 +101,13 @@ fn any(document: &Value, schema: &Value, depth: usize) -> String {
     let hint = [
         (
             "an integer or a number",
-            [
-                "minimum",
-                "maximum",
-                "exclusiveMinimum",
-                "exclusiveMaximum",
-                "multipleOf",
-            ]
-            .as_slice(),
+            ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"].as_slice(),
         ),
         ("string", &["minLength", "maxLength", "pattern"]),
-        (
-            "array",
-            &["minItems", "maxItems", "uniqueItems", "contains"],
-        ),
-        (
-            "object",
-            &["minProperties", "maxProperties", "required", "properties"],
-        ),
+        ("array", &["minItems", "maxItems", "uniqueItems", "contains"]),
+        ("object", &["minProperties", "maxProperties", "required", "properties"]),
     ];
-    let hinted = hint
-        .into_iter()
-        .find(|(_, words)| words.iter().any(|word| keywords.contains_key(*word)));
+    let hinted = hint.into_iter().find(|(_, words)| words.iter().any(|word| keywords.contains_key(*word)));
     hinted.map_or_else(|| "a value".to_owned(), |(name, _)| typed(name, keywords))
 }
 
@@ -158,49 +120,24 @@ fn typed(name: &str, keywords: &Map<String, Value>) -> String {
         "array" => {
             let distinct = keywords.get("uniqueItems") == Some(&Value::Bool(true));
             let size = sized(keywords, "minItems", "maxItems", "item", "items");
-            format!(
-                "an array{size}{}",
-                if distinct {
-                    ", all of them different"
-                } else {
-                    ""
-                }
-            )
+            format!("an array{size}{}", if distinct { ", all of them different" } else { "" })
         }
         "object" => {
-            format!(
-                "an object{}",
-                sized(
-                    keywords,
-                    "minProperties",
-                    "maxProperties",
-                    "property",
-                    "properties"
-                )
-            )
+            format!("an object{}", sized(keywords, "minProperties", "maxProperties", "property", "properties"))
         }
         _ => format!("a number{}", numeric(keywords)),
     }
 }
 
 fn numeric(keywords: &Map<String, Value>) -> String {
-    let bound = |keyword: &str| {
-        keywords
-            .get(keyword)
-            .filter(|value| value.is_number())
-            .map(brief)
-    };
+    let bound = |keyword: &str| keywords.get(keyword).filter(|value| value.is_number()).map(brief);
     let mut out = match (bound("minimum"), bound("maximum")) {
         (Some(least), Some(most)) => format!(" from {least} to {most}"),
         (Some(least), None) => format!(" of at least {least}"),
         (None, Some(most)) => format!(" of at most {most}"),
         (None, None) => String::new(),
     };
-    let rest = [
-        ("exclusiveMinimum", "above"),
-        ("exclusiveMaximum", "below"),
-        ("multipleOf", "a multiple of"),
-    ];
+    let rest = [("exclusiveMinimum", "above"), ("exclusiveMaximum", "below"), ("multipleOf", "a multiple of")];
     for (keyword, words) in rest {
         if let Some(value) = bound(keyword) {
             // Writing to a String can't fail.
@@ -211,13 +148,7 @@ fn numeric(keywords: &Map<String, Value>) -> String {
 }
 
 fn textual(keywords: &Map<String, Value>) -> String {
-    let mut out = sized(
-        keywords,
-        "minLength",
-        "maxLength",
-        "character",
-        "characters",
-    );
+    let mut out = sized(keywords, "minLength", "maxLength", "character", "characters");
     if let Some(pattern) = keywords.get("pattern").and_then(Value::as_str) {
         let _ = write!(out, " that matches {}", name(pattern));
     }

@@ -65,7 +65,8 @@ impl<'p> Spot<'p> {
                 Err(Errno::NOENT) => None,
                 Err(errno) => return Err(errno.into()),
             };
-            if follow && facts.is_some_and(|facts| facts.kind() == FileType::Symlink) {
+            let link = facts.is_some_and(|facts| facts.kind() == FileType::Symlink);
+            if follow && link && !walk.is_sealed(&name) {
                 folder |= walk.link(&name)?;
                 continue;
             }
@@ -231,6 +232,17 @@ impl<'p> Walk<'p> {
         let mut path = self.path.clone();
         join(&mut path, name);
         if hide.hides(&path) { Err(ErrorCode::NoEntry.into()) } else { Ok(()) }
+    }
+
+    /// A place with fixed content is one, even if a link lies there by now.
+    fn is_sealed(&self, name: &str) -> bool {
+        let sealed = &self.dir.shared.sealed;
+        if sealed.is_empty() {
+            return false;
+        }
+        let mut path = self.path.clone();
+        join(&mut path, name);
+        sealed.at(self.dir.mount, &path).is_some()
     }
 
     fn push(&mut self, name: &str) {

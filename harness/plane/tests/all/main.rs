@@ -1,0 +1,6 @@
+//! The plane with a backend that does what a test tells it: what is planned,
+//! refused, kept and reported, without any engine.
+
+mod fake;
+mod registry;
+mod service;
