@@ -1,6 +1,10 @@
 //! Writes every JSON Schema into a folder: `cargo run -p env-contracts --example schemas -- DIR`.
 
-#[expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a generator for developers: a failure should stop it loudly")]
+#[expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a generator for developers: a failure should stop it loudly"
+)]
 fn main() {
     let dir = std::path::PathBuf::from(std::env::args_os().nth(1).unwrap());
     std::fs::create_dir_all(&dir).unwrap();

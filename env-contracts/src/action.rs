@@ -112,7 +112,12 @@ mod wanted_text {
     use super::Wanted;
     use crate::units::as_text;
 
-    as_text!(Wanted, "Wanted", "^[a-z0-9.-]+(@[0-9A-Za-z.-]+)?$", "A capability: name (the newest version) or name@version.");
+    as_text!(
+        Wanted,
+        "Wanted",
+        "^[a-z0-9.-]+(@[0-9A-Za-z.-]+)?$",
+        "A capability: name (the newest version) or name@version."
+    );
 }
 
 /// Whether a person must decide in any case.

@@ -189,7 +189,8 @@ impl FromStr for CapabilityRef {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, version) = text.split_once('@').ok_or_else(|| format!("`{}` lacks a version: write `name@version`", shown(text)))?;
+        let (name, version) =
+            text.split_once('@').ok_or_else(|| format!("`{}` lacks a version: write `name@version`", shown(text)))?;
         Ok(Self { name: name.parse()?, version: version.parse()? })
     }
 }
@@ -221,8 +222,14 @@ mod tests {
 
     #[test]
     fn names_are_checked() {
-        check::<CapabilityName>(&["text.count", "a", "x-1.y"], &["", "A", ".a", "a.", "a..b", "a_b", "a/b", "ä", &"a".repeat(65)]);
-        check::<Version>(&["0.1.0", "1.2.3-rc.1"], &["1", "1.2", "1.2.3.4", "01.2.3", "1.2.3-", "v1.2.3", "1.2.3-a..b"]);
+        check::<CapabilityName>(
+            &["text.count", "a", "x-1.y"],
+            &["", "A", ".a", "a.", "a..b", "a_b", "a/b", "ä", &"a".repeat(65)],
+        );
+        check::<Version>(
+            &["0.1.0", "1.2.3-rc.1"],
+            &["1", "1.2", "1.2.3.4", "01.2.3", "1.2.3-", "v1.2.3", "1.2.3-a..b"],
+        );
         check::<GuestPath>(&["/workspace", "/a/b"], &["", "/", "a", "/a/", "/a//b", "/a/../b", "/./a", "/a\0"]);
         check::<Digest>(&[&"a".repeat(64)], &["", &"A".repeat(64), &"a".repeat(63)]);
         check::<Id>(&["a", "01HZ-x_y"], &["", "-a", "a/b", "a.b", "../x"]);

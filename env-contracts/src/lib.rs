@@ -43,8 +43,8 @@ mod units;
 
 pub use action::*;
 pub use artifact::*;
-pub(crate) use contract::{contract_from_toml, is_default};
 pub use contract::*;
+pub(crate) use contract::{contract_from_toml, is_default};
 pub use error::{Code, Diagnose, Problem};
 pub use ids::*;
 pub use manifest::*;

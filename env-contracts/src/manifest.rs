@@ -249,7 +249,11 @@ impl Manifest {
         };
         short("title", &self.title, 128)?;
         short("description", &self.description, MAX_DESCRIPTION)?;
-        ensure(self.input.get("type").is_some_and(|ty| ty == "object"), "input", "arguments are an object: write `type = \"object\"`")?;
+        ensure(
+            self.input.get("type").is_some_and(|ty| ty == "object"),
+            "input",
+            "arguments are an object: write `type = \"object\"`",
+        )?;
         ensure(self.output.as_ref().is_none_or(Value::is_object), "output", "a schema is a table")?;
         let mut kinds = BTreeSet::new();
         for error in &self.errors {
@@ -259,7 +263,11 @@ impl Manifest {
         for example in &self.examples {
             let key = format!("examples[{}]", example.name);
             ensure(names.insert(&example.name), &key, "two examples have the same name")?;
-            ensure(example.expect.is_some() != example.error.is_some(), &key, "an example has either `expect` or `error`")?;
+            ensure(
+                example.expect.is_some() != example.error.is_some(),
+                &key,
+                "an example has either `expect` or `error`",
+            )?;
             ensure(example.args.is_object(), &key, "arguments are an object")?;
         }
         if let ManifestEntry::Command { argv, env, .. } = &self.entry {

@@ -96,7 +96,15 @@ pub struct Outcome {
 impl Outcome {
     /// It completed and succeeded.
     pub fn succeeded(exit: Option<u32>) -> Self {
-        Self { kind: OutcomeKind::Completed, which: None, exit, code: None, message: None, help: None, retryable: false }
+        Self {
+            kind: OutcomeKind::Completed,
+            which: None,
+            exit,
+            code: None,
+            message: None,
+            help: None,
+            retryable: false,
+        }
     }
 
     /// It ended this way, for this reason.

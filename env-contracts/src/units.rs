@@ -90,14 +90,8 @@ impl Span {
 const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Units from large to small, in microseconds.
-const SPAN_UNITS: [(&str, u64); 6] = [
-    ("d", 86_400_000_000),
-    ("h", 3_600_000_000),
-    ("ms", 1_000),
-    ("m", 60_000_000),
-    ("us", 1),
-    ("s", 1_000_000),
-];
+const SPAN_UNITS: [(&str, u64); 6] =
+    [("d", 86_400_000_000), ("h", 3_600_000_000), ("ms", 1_000), ("m", 60_000_000), ("us", 1), ("s", 1_000_000)];
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,7 +110,8 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is not a span of time: write a whole number and a unit, such as `30s` or `500ms`");
+        let bad =
+            || format!("`{text}` is not a span of time: write a whole number and a unit, such as `30s` or `500ms`");
         let (number, factor) = SPAN_UNITS
             .iter()
             .find_map(|(name, factor)| {
@@ -162,7 +157,12 @@ macro_rules! as_text {
 }
 pub(crate) use as_text;
 
-as_text!(ByteSize, "ByteSize", "^[0-9]+ *(B|kB|KiB|MB|MiB|GB|GiB|TB|TiB)$", "A number of bytes with a unit, such as \"256MiB\".");
+as_text!(
+    ByteSize,
+    "ByteSize",
+    "^[0-9]+ *(B|kB|KiB|MB|MiB|GB|GiB|TB|TiB)$",
+    "A number of bytes with a unit, such as \"256MiB\"."
+);
 as_text!(Span, "Span", "^[0-9]+(us|ms|s|m|h|d)$", "A length of time with a unit, such as \"30s\".");
 
 #[cfg(test)]

@@ -12,14 +12,45 @@ fn refused(text: &str) -> String {
 #[test]
 fn the_example_shows_every_clause_and_survives_json() {
     let contract = Contract::from_toml(include_str!("../example.toml")).unwrap();
-    let stated: Vec<String> =
-        contract.clauses().iter().map(|clause| clause.path().to_string().split('[').next().unwrap().to_owned()).collect();
+    let stated: Vec<String> = contract
+        .clauses()
+        .iter()
+        .map(|clause| clause.path().to_string().split('[').next().unwrap().to_owned())
+        .collect();
     for clause in [
-        "platform.os", "platform.arch", "platform.image", "platform.runtime", "filesystem", "network.egress", "network.ingress",
-        "secrets", "identity.delegation", "packages", "needs.memory", "needs.cpus", "needs.storage", "needs.gpu", "limits.wall",
-        "limits.idle", "limits.cpu", "limits.cpus", "limits.memory", "limits.pids", "limits.storage", "limits.inodes", "limits.gpu",
-        "limits.output", "limits.concurrency", "state.persistence", "state.snapshot", "isolation.sharing", "data.label",
-        "audit.level", "audit.retain", "cleanup.scratch", "wasm.imports",
+        "platform.os",
+        "platform.arch",
+        "platform.image",
+        "platform.runtime",
+        "filesystem",
+        "network.egress",
+        "network.ingress",
+        "secrets",
+        "identity.delegation",
+        "packages",
+        "needs.memory",
+        "needs.cpus",
+        "needs.storage",
+        "needs.gpu",
+        "limits.wall",
+        "limits.idle",
+        "limits.cpu",
+        "limits.cpus",
+        "limits.memory",
+        "limits.pids",
+        "limits.storage",
+        "limits.inodes",
+        "limits.gpu",
+        "limits.output",
+        "limits.concurrency",
+        "state.persistence",
+        "state.snapshot",
+        "isolation.sharing",
+        "data.label",
+        "audit.level",
+        "audit.retain",
+        "cleanup.scratch",
+        "wasm.imports",
     ] {
         assert!(stated.iter().any(|path| path == clause), "example.toml lacks {clause}");
     }
@@ -31,7 +62,9 @@ fn the_example_shows_every_clause_and_survives_json() {
 fn errors_name_the_key_and_show_the_line() {
     let error = Contract::from_toml("schema = \"glovebox/contract/v1\"\n\n[limits]\nwal = \"30s\"\n").unwrap_err();
     assert!(error.to_string().contains("line 4") && error.to_string().contains("wal"), "{error}");
-    assert!(matches!(error, env_contracts::ContractError::Shape { position: Some(at), .. } if at.line == 4 && at.column == 1));
+    assert!(
+        matches!(error, env_contracts::ContractError::Shape { position: Some(at), .. } if at.line == 4 && at.column == 1)
+    );
     for (text, named) in [
         ("[limits]\nmemory = \"12 parsecs\"\n", "12 parsecs"),
         ("[limits]\nmemory = \"99999999999TiB\"\n", "99999999999TiB"),
@@ -48,7 +81,10 @@ fn errors_name_the_key_and_show_the_line() {
         ),
         ("[network]\negress = [{ host = \"https://a.com\", ports = [443] }]\n", "https://a.com"),
         ("[network]\negress = [{ host = \"a.com\", ports = [] }]\n", "network.egress[a.com]"),
-        ("[[secrets]]\nref = \"t\"\ninject = { host = \"a.com\", header = \"x\", format = \"{secret}\" }\n", "secrets[t]"),
+        (
+            "[[secrets]]\nref = \"t\"\ninject = { host = \"a.com\", header = \"x\", format = \"{secret}\" }\n",
+            "secrets[t]",
+        ),
         ("[degrade]\n\"limits.wall\" = \"allow\"\n", "degrade.limits.wall"),
         ("[limits]\nwall = \"1s\"\n[degrade]\n\"limits.wall\" = \"allow\"\n", "protect less"),
     ] {

@@ -8,7 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    AuditLevel, Contract, Cpus, Egress, Identity, Imports, Ingress, Label, Mount, Os, Package, Persistence, Secret, Sharing, Snapshot,
+    AuditLevel, Contract, Cpus, Egress, Identity, Imports, Ingress, Label, Mount, Os, Package, Persistence, Secret,
+    Sharing, Snapshot,
 };
 use crate::ids::checked_text;
 use crate::units::as_text;

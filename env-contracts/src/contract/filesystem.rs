@@ -36,7 +36,9 @@ impl Mount {
     pub fn hidden(&self) -> Vec<Cow<'_, str>> {
         match (&self.hide, &self.source) {
             (Some(globs), _) => globs.iter().map(|glob| Cow::Borrowed(glob.as_str())).collect(),
-            (None, Source::Workspace | Source::Host(_)) => DEFAULT_HIDE.iter().map(|glob| Cow::Borrowed(*glob)).collect(),
+            (None, Source::Workspace | Source::Host(_)) => {
+                DEFAULT_HIDE.iter().map(|glob| Cow::Borrowed(*glob)).collect()
+            }
             (None, _) => Vec::new(),
         }
     }
@@ -111,7 +113,9 @@ impl FromStr for Source {
             Some(("input", "*")) => Ok(Self::Input(None)),
             Some(("input", name)) => name.parse().map(|name| Self::Input(Some(name))),
             Some(("artifact", uri)) if uri.starts_with("artifact/") => Ok(Self::Artifact(uri.to_owned())),
-            Some(("artifact", _)) => Err("an artifact source names its URI, such as `artifact:artifact/ACTION/1`".to_owned()),
+            Some(("artifact", _)) => {
+                Err("an artifact source names its URI, such as `artifact:artifact/ACTION/1`".to_owned())
+            }
             Some(("host", path)) if path.starts_with('/') => Ok(Self::Host(path.to_owned())),
             Some(("host", _)) => Err("a host source names an absolute path, such as `host:/srv/data`".to_owned()),
             Some(_) => Err(unknown(text)),

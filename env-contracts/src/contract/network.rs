@@ -7,8 +7,8 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::units::as_text;
 use crate::ByteSize;
+use crate::units::as_text;
 
 /// The network of an action. Empty: there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -157,7 +157,12 @@ impl FromStr for HostPattern {
     }
 }
 
-as_text!(HostPattern, "HostPattern", "^[^:/ ]+$|^[0-9a-f:]+$", "A host: name, *.name (below), **.name (at or below) or an IP address.");
+as_text!(
+    HostPattern,
+    "HostPattern",
+    "^[^:/ ]+$|^[0-9a-f:]+$",
+    "A host: name, *.name (below), **.name (at or below) or an IP address."
+);
 
 #[cfg(test)]
 mod tests {
@@ -183,7 +188,21 @@ mod tests {
 
     #[test]
     fn what_is_no_host_is_refused() {
-        for text in ["", "https://a.com", "a.com:443", "a.com/x", "A.com", "*", "*.", "a..b", "-a.com", "a.*.com", "1.2.3", "0x7f.1", "a b"] {
+        for text in [
+            "",
+            "https://a.com",
+            "a.com:443",
+            "a.com/x",
+            "A.com",
+            "*",
+            "*.",
+            "a..b",
+            "-a.com",
+            "a.*.com",
+            "1.2.3",
+            "0x7f.1",
+            "a b",
+        ] {
             assert!(text.parse::<HostPattern>().is_err(), "{text}");
         }
         assert_eq!("[::1]".parse::<HostPattern>().unwrap().to_string(), "::1");

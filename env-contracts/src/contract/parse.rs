@@ -58,7 +58,9 @@ impl Diagnose for ContractError {
     fn help(&self) -> Cow<'static, str> {
         match self {
             Self::Shape { .. } => Cow::Borrowed(Code::ContractInvalid.remedy()),
-            Self::Clause { clause, .. } => Cow::Owned(format!("correct `{clause}`; env-contracts/example.toml shows every clause")),
+            Self::Clause { clause, .. } => {
+                Cow::Owned(format!("correct `{clause}`; env-contracts/example.toml shows every clause"))
+            }
         }
     }
 }
@@ -118,8 +120,16 @@ impl Contract {
     fn validate_network(&self) -> Result<(), ContractError> {
         for rule in &self.network.egress {
             let clause = format!("network.egress[{}]", rule.host);
-            ensure(!rule.ports.is_empty() && !rule.ports.contains(&0), &clause, "name at least one port from 1 to 65535")?;
-            let methods = rule.methods.iter().flatten().all(|method| !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase()));
+            ensure(
+                !rule.ports.is_empty() && !rule.ports.contains(&0),
+                &clause,
+                "name at least one port from 1 to 65535",
+            )?;
+            let methods = rule
+                .methods
+                .iter()
+                .flatten()
+                .all(|method| !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase()));
             ensure(methods, &clause, "methods are written in capital letters, such as `GET`")?;
             let paths = rule.paths.iter().flatten().all(|path| path.starts_with('/'));
             ensure(paths, &clause, "paths start with `/`")?;
@@ -130,7 +140,8 @@ impl Contract {
             let covered = self.network.egress.iter().any(|rule| host.within(&rule.host));
             ensure(covered, &clause, "no egress rule reaches the host it is inserted for")?;
             ensure(format.matches("{secret}").count() == 1, &clause, "the format holds `{secret}` exactly once")?;
-            let token = !header.is_empty() && header.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+            let token =
+                !header.is_empty() && header.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
             ensure(token, &clause, "the header is a lower-case name")?;
         }
         Ok(())
@@ -142,8 +153,13 @@ impl Contract {
         ensure(limits.idle.is_none_or(|span| !span.0.is_zero()), "limits.idle", "no action can speak all the time")?;
         ensure(limits.cpu.is_none_or(|span| !span.0.is_zero()), "limits.cpu", "no action can run on no time")?;
         ensure(limits.concurrency != Some(0), "limits.concurrency", "no action could ever run")?;
-        ensure(limits.memory.is_none_or(|size| size >= MIN_MEMORY), "limits.memory", &format!("no tool can run in less than {MIN_MEMORY}"))?;
-        let above = |need: Option<u64>, limit: Option<u64>| matches!((need, limit), (Some(need), Some(limit)) if need > limit);
+        ensure(
+            limits.memory.is_none_or(|size| size >= MIN_MEMORY),
+            "limits.memory",
+            &format!("no tool can run in less than {MIN_MEMORY}"),
+        )?;
+        let above =
+            |need: Option<u64>, limit: Option<u64>| matches!((need, limit), (Some(need), Some(limit)) if need > limit);
         let pairs = [
             ("needs.memory", needs.memory.map(|s| s.0), limits.memory.map(|s| s.0)),
             ("needs.storage", needs.storage.map(|s| s.0), limits.storage.map(|s| s.0)),
@@ -162,7 +178,11 @@ impl Contract {
             let clause = clauses.iter().find(|clause| clause.path() == *path);
             let at = format!("degrade.{path}");
             ensure(clause.is_some(), &at, "this contract has no such clause")?;
-            ensure(clause.is_some_and(super::Clause::grants), &at, "dropping this clause would protect less: only clauses that grant something may degrade")?;
+            ensure(
+                clause.is_some_and(super::Clause::grants),
+                &at,
+                "dropping this clause would protect less: only clauses that grant something may degrade",
+            )?;
         }
         Ok(())
     }
@@ -225,12 +245,20 @@ impl Ceiling {
             ("inodes", limits.inodes.is_none()),
         ];
         for (name, missing) in missing {
-            ensure(!missing, &format!("install.limits.{name}"), "the install must have this limit: nothing is unlimited")?;
+            ensure(
+                !missing,
+                &format!("install.limits.{name}"),
+                "the install must have this limit: nothing is unlimited",
+            )?;
         }
         for bounds in [&ceiling.install].into_iter().chain(ceiling.tenant.values()).chain(ceiling.agent.values()) {
             for bound in &bounds.filesystem {
                 let known = matches!(bound.source, Source::Workspace | Source::Host(_));
-                ensure(known, &format!("filesystem[{}]", bound.source), "only `workspace` and `host:PATH` are bounded; the others need no permission")?;
+                ensure(
+                    known,
+                    &format!("filesystem[{}]", bound.source),
+                    "only `workspace` and `host:PATH` are bounded; the others need no permission",
+                )?;
             }
         }
         Ok(ceiling)
@@ -261,12 +289,21 @@ fn mounts(mounts: &[Mount]) -> Result<(), ContractError> {
                 ensure(mount.access == Access::Read, &clause, "artifacts are read only")?;
             }
             Source::Scratch | Source::Outputs => {
-                ensure(mount.access == Access::Write, &clause, "a folder that starts empty is of no use unless access is `write`")?;
+                ensure(
+                    mount.access == Access::Write,
+                    &clause,
+                    "a folder that starts empty is of no use unless access is `write`",
+                )?;
             }
         }
         for glob in mount.hide.iter().flatten() {
-            let parts = glob.trim_end_matches('/').split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-            ensure(parts && glob.len() <= 256, &clause, &format!("`{}` is not a hide glob: write a relative path or pattern", crate::ids::shown(glob)))?;
+            let parts =
+                glob.trim_end_matches('/').split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+            ensure(
+                parts && glob.len() <= 256,
+                &clause,
+                &format!("`{}` is not a hide glob: write a relative path or pattern", crate::ids::shown(glob)),
+            )?;
         }
     }
     let once = |source: &Source| mounts.iter().filter(|mount| mount.source == *source).count() <= 1;

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Audit, Cleanup, ContractSchema, Data, Delegation, Identity, Isolation, Limits, Mount, Network, Secret, Source, State, Wasm};
+use super::{
+    Access, Audit, Cleanup, ContractSchema, Data, Delegation, Identity, Isolation, Limits, Mount, Network, Secret,
+    Source, State, Wasm,
+};
 use crate::GuestPath;
 
 /// What a request wants of the tool's contract: a contract of which only the

@@ -46,9 +46,7 @@ pub trait Diagnose: std::error::Error {
 ///
 /// Made from any [`Diagnose`] with [`Problem::of`]; it is itself one, so an
 /// error keeps its code, message and help however often it is passed on.
-#[derive(
-    Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Problem {
     /// The stable name of this kind of error.
@@ -64,12 +62,7 @@ pub struct Problem {
 impl Problem {
     /// A problem with the code's own way out.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            help: code.remedy().into(),
-            retryable: code.retryable(),
-        }
+        Self { code, message: message.into(), help: code.remedy().into(), retryable: code.retryable() }
     }
 
     /// The same problem with a way out that fits this instance better.
@@ -92,12 +85,7 @@ impl Problem {
             }
             cause = next.source();
         }
-        Self {
-            code: error.code(),
-            message,
-            help: error.help().into_owned(),
-            retryable: error.retryable(),
-        }
+        Self { code: error.code(), message, help: error.help().into_owned(), retryable: error.retryable() }
     }
 }
 

@@ -18,7 +18,8 @@ impl Table {
     /// The stream's, such as a closed pipe.
     pub(crate) fn write(&self, out: &mut impl Write, indent: &str) -> io::Result<()> {
         let columns = self.0.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| self.0.iter().filter_map(|row| row.get(column)).map(|cell| chars(cell)).max().unwrap_or(0);
+        let width =
+            |column: usize| self.0.iter().filter_map(|row| row.get(column)).map(|cell| chars(cell)).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
         for row in &self.0 {
             let mut line = String::from(indent);

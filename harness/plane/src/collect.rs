@@ -43,7 +43,12 @@ pub(crate) async fn streams(collection: &Collection<'_>, streams: &Streams, stor
     result
 }
 
-async fn store_stream(collection: &Collection<'_>, name: &str, captured: &mut Captured<SpillFile>, story: &mut Story) -> Option<Artifact> {
+async fn store_stream(
+    collection: &Collection<'_>,
+    name: &str,
+    captured: &mut Captured<SpillFile>,
+    story: &mut Story,
+) -> Option<Artifact> {
     let always = collection.plan.contract.audit.level == AuditLevel::Output && captured.total > 0;
     let spilled = captured.spilled.as_mut();
     if let Some(error) = spilled.as_ref().and_then(|spilled| spilled.error.as_ref()) {
@@ -82,7 +87,11 @@ pub(crate) async fn outputs(collection: &Collection<'_>, dir: OwnedFd, story: &m
         label: collection.plan.contract.data.label,
         created_ms: collection.now.unix_millis,
         keep_until_ms: keep_until(collection),
-        media_types: collection.described.iter().filter_map(|file| Some((strip(&file.path), file.media_type.clone()?))).collect(),
+        media_types: collection
+            .described
+            .iter()
+            .filter_map(|file| Some((strip(&file.path), file.media_type.clone()?)))
+            .collect(),
     };
     let (collected, lost) = match &collection.store {
         Ok(store) => {
@@ -100,7 +109,8 @@ pub(crate) async fn outputs(collection: &Collection<'_>, dir: OwnedFd, story: &m
         story.notice("output-lost", format!("outputs are missing: {}", problem.message));
         if outcome.code.is_none() {
             let message = format!("the tool succeeded, but its outputs could not be kept: {}", problem.message);
-            *outcome = Outcome::failed(OutcomeKind::Partial, Problem::new(Code::Partial, message).with_help(problem.help));
+            *outcome =
+                Outcome::failed(OutcomeKind::Partial, Problem::new(Code::Partial, message).with_help(problem.help));
         }
     }
 }
@@ -113,10 +123,14 @@ pub(crate) async fn open(artifacts: &ArtifactStore, uri: &str, run_dir: &RunDir)
     let mut file = File::from(run_dir.unnamed_file()?);
     while let Some(chunk) = reader.next_chunk().await.map_err(|error| problem(&error))? {
         let written = file.write_all(&chunk);
-        written.map_err(|error| Refusal::from(glovebox_runtime::io_problem("cannot copy the artifact", Code::StateUnavailable, &error)))?;
+        written.map_err(|error| {
+            Refusal::from(glovebox_runtime::io_problem("cannot copy the artifact", Code::StateUnavailable, &error))
+        })?;
     }
     let rewound = file.seek(SeekFrom::Start(0));
-    rewound.map_err(|error| Refusal::from(glovebox_runtime::io_problem("cannot copy the artifact", Code::StateUnavailable, &error)))?;
+    rewound.map_err(|error| {
+        Refusal::from(glovebox_runtime::io_problem("cannot copy the artifact", Code::StateUnavailable, &error))
+    })?;
     Ok(file.into())
 }
 

@@ -10,7 +10,10 @@ use serde_json::Value;
 pub(crate) fn argv(template: &[String], arguments: &Value) -> Vec<String> {
     let mut out = Vec::with_capacity(template.len());
     for element in template {
-        let whole = element.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).filter(|field| !field.contains(['{', '}']));
+        let whole = element
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'))
+            .filter(|field| !field.contains(['{', '}']));
         match whole {
             Some(field) => match arguments.get(field) {
                 None | Some(Value::Null) => {}

@@ -34,8 +34,10 @@ mod result;
 mod service;
 mod slots;
 mod streams;
+mod watch;
 
 pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
 pub use registry::{Added, Builtin, Listed, Registry, Tool};
-pub use service::{ActionService, Parts, Submission, Unwatched, Watch};
+pub use service::{ActionService, Parts, Submission};
+pub use watch::{Unwatched, Watch};

@@ -1,8 +1,9 @@
 //! From what happened to the Observation.
 
 use env_contracts::{
-    Artifact, BoundFacts, Code, Content, DerivedEffects, Digest, Effects, Enforced, Evidence, Id, Notice, Observation, ObservationSchema, Outcome,
-    OutcomeKind, Output, Principal, Problem, Provenance, SideEffects, StreamOutput, Times, Trust, Usage,
+    Artifact, BoundFacts, Code, Content, DerivedEffects, Digest, Effects, Enforced, Evidence, Id, Notice, Observation,
+    ObservationSchema, Outcome, OutcomeKind, Output, Principal, Problem, Provenance, SideEffects, StreamOutput, Times,
+    Trust, Usage,
 };
 use glovebox_capture::{Body, Captured};
 use glovebox_runtime::job::{End, JobUsage, Limit, Timer};
@@ -158,13 +159,15 @@ pub(crate) fn outcome(end: &End, usage: &JobUsage, tool: &Tool) -> Outcome {
         End::Returned { .. } => Outcome::succeeded(None),
         End::Exited { code: 0 } => Outcome::succeeded(Some(0)),
         End::Exited { code } => {
-            let mut outcome = failed(OutcomeKind::Completed, Code::ToolFailed, format!("the tool ended with exit code {code}"));
+            let mut outcome =
+                failed(OutcomeKind::Completed, Code::ToolFailed, format!("the tool ended with exit code {code}"));
             advise(&mut outcome, tool, &format!("exit:{code}"));
             outcome.exit = Some(*code);
             outcome
         }
         End::Failed(failure) => {
-            let mut outcome = failed(OutcomeKind::Completed, Code::ToolFailed, failure.message.clone()).which(failure.kind.clone());
+            let mut outcome =
+                failed(OutcomeKind::Completed, Code::ToolFailed, failure.message.clone()).which(failure.kind.clone());
             outcome.retryable = failure.retryable;
             advise(&mut outcome, tool, &failure.kind);
             outcome
@@ -181,12 +184,17 @@ pub(crate) fn outcome(end: &End, usage: &JobUsage, tool: &Tool) -> Outcome {
             let which = limit_name(*limit);
             let mut message = format!("the action ran into `{which}`");
             if usage.denied_memory + usage.denied_storage > 0 {
-                message.push_str(&format!("; {} requests for more were refused", usage.denied_memory + usage.denied_storage));
+                message.push_str(&format!(
+                    "; {} requests for more were refused",
+                    usage.denied_memory + usage.denied_storage
+                ));
             }
             failed(OutcomeKind::LimitHit, Code::LimitHit, message).which(which.trim_start_matches("limits."))
         }
         End::Trapped(text) => failed(OutcomeKind::Completed, Code::ToolTrapped, text.clone()).which("trap"),
-        End::Interrupted => failed(OutcomeKind::Interrupted, Code::Interrupted, "the action was interrupted".into()).which("run"),
+        End::Interrupted => {
+            failed(OutcomeKind::Interrupted, Code::Interrupted, "the action was interrupted".into()).which("run")
+        }
         End::Refused(problem) => Refusal::from(problem.clone()).0,
         End::HostFailed(text) => failed(OutcomeKind::BackendError, Code::BackendError, text.clone()),
     }
@@ -254,7 +262,10 @@ fn text(observation: &Observation) -> String {
     }
     for artifact in &observation.artifacts {
         let name = artifact.name.escape_debug();
-        out.push_str(&format!("artifact {} ({name}, {} bytes, {})\n", artifact.uri, artifact.size, artifact.media_type));
+        out.push_str(&format!(
+            "artifact {} ({name}, {} bytes, {})\n",
+            artifact.uri, artifact.size, artifact.media_type
+        ));
     }
     for notice in &observation.notices {
         out.push_str(&format!("notice: {}\n", notice.message));
@@ -274,4 +285,3 @@ fn push_cut(out: &mut String, text: &str) {
     }
     out.push('\n');
 }
-

@@ -48,7 +48,11 @@ pub struct Asked<'a> {
 /// A [`Refusal`] with the outcome: `schema-rejected`, `policy-denied` for
 /// what goes beyond the tool's contract, `contract-unsatisfied` for what goes
 /// beyond the ceiling or can't be enforced by any backend.
-pub fn plan<'a>(asked: Asked<'_>, ceiling: &Ceiling, backends: impl Iterator<Item = &'a dyn Backend> + Clone) -> Result<Planned, Refusal> {
+pub fn plan<'a>(
+    asked: Asked<'_>,
+    ceiling: &Ceiling,
+    backends: impl Iterator<Item = &'a dyn Backend> + Clone,
+) -> Result<Planned, Refusal> {
     let Asked { tool, request, received, principal, action_id } = asked;
     let arguments = arguments(tool, request, received)?;
     let contract = effective(tool, request, principal, ceiling)?;
@@ -80,13 +84,20 @@ fn arguments(tool: &Tool, request: &ActionRequest, received: Option<&[u8]>) -> R
 
 /// The contract in force: the tool's, narrowed by the request, every limit
 /// filled in, inside the ceiling.
-fn effective(tool: &Tool, request: &ActionRequest, principal: &Principal, ceiling: &Ceiling) -> Result<Contract, Refusal> {
+fn effective(
+    tool: &Tool,
+    request: &ActionRequest,
+    principal: &Principal,
+    ceiling: &Ceiling,
+) -> Result<Contract, Refusal> {
     let mut contract = tool.manifest.contract.clone();
     if let Some(scope) = &request.scope {
         let beyond = algebra::delta(&contract, scope);
         if !beyond.is_empty() {
-            let message = format!("the request asks for more than the tool's contract: {}", list(&beyond, "the tool has"));
-            return Err(Refusal::new(OutcomeKind::PolicyDenied, Problem::new(Code::PolicyDenied, message)).which(beyond[0].clause.as_str()));
+            let message =
+                format!("the request asks for more than the tool's contract: {}", list(&beyond, "the tool has"));
+            return Err(Refusal::new(OutcomeKind::PolicyDenied, Problem::new(Code::PolicyDenied, message))
+                .which(beyond[0].clause.as_str()));
         }
         contract = algebra::narrow(&contract, scope);
     }
@@ -102,12 +113,15 @@ fn effective(tool: &Tool, request: &ActionRequest, principal: &Principal, ceilin
     let above = algebra::excess(&contract, &bounds);
     if !above.is_empty() {
         let message = format!("beyond the ceiling: {}", list(&above, "the ceiling has"));
-        let problem = Problem::new(Code::ContractUnsatisfied, message)
-            .with_help("ask for less, or let the operator raise ceiling.toml (`glovebox config show --origin` says where it is)");
+        let problem = Problem::new(Code::ContractUnsatisfied, message).with_help(
+            "ask for less, or let the operator raise ceiling.toml (`glovebox config show --origin` says where it is)",
+        );
         return Err(Refusal::new(OutcomeKind::ContractUnsatisfied, problem).which(above[0].clause.as_str()));
     }
     // Limits may have been filled in below what the tool needs.
-    contract.validate().map_err(|error| Refusal::new(OutcomeKind::ContractUnsatisfied, Problem::new(Code::ContractUnsatisfied, error.to_string())))?;
+    contract.validate().map_err(|error| {
+        Refusal::new(OutcomeKind::ContractUnsatisfied, Problem::new(Code::ContractUnsatisfied, error.to_string()))
+    })?;
     Ok(contract)
 }
 
@@ -124,7 +138,11 @@ fn choose<'a>(
         }
     }
     let problem = first.unwrap_or_else(|| Problem::new(Code::BackendUnavailable, "there is no backend on this host"));
-    let kind = if problem.code == Code::BackendUnavailable { OutcomeKind::BackendUnavailable } else { OutcomeKind::ContractUnsatisfied };
+    let kind = if problem.code == Code::BackendUnavailable {
+        OutcomeKind::BackendUnavailable
+    } else {
+        OutcomeKind::ContractUnsatisfied
+    };
     let which = problem.message.split('`').nth(1).map(str::to_owned);
     let refusal = Refusal::new(kind, problem);
     Err(match which {

@@ -35,7 +35,11 @@ impl Stdout {
         } else if captured.omitted == 0 {
             Some([captured.head.as_slice(), captured.tail.as_slice()].concat())
         } else {
-            captured.spilled.as_mut().filter(|spilled| spilled.complete).and_then(|spilled| read(spilled.writer.as_mut()?))
+            captured
+                .spilled
+                .as_mut()
+                .filter(|spilled| spilled.complete)
+                .and_then(|spilled| read(spilled.writer.as_mut()?))
         };
         Self { whole, total }
     }
@@ -60,7 +64,14 @@ pub(crate) fn expectation(schema: &Value) -> Result<Schema, Refusal> {
 
 /// Puts the result into the Observation. A result that is not what was
 /// promised turns a success into a failure of the tool; what it said is kept.
-pub(crate) fn judge(tool: &Tool, end: &End, stdout: Stdout, expect: Option<&Schema>, story: &mut Story, outcome: &mut Outcome) {
+pub(crate) fn judge(
+    tool: &Tool,
+    end: &End,
+    stdout: Stdout,
+    expect: Option<&Schema>,
+    story: &mut Story,
+    outcome: &mut Outcome,
+) {
     let data = match (end, &tool.manifest.entry) {
         (End::Returned { content, .. }, _) => parse(content.as_bytes()),
         (End::Failed(failure), _) => {
@@ -121,9 +132,12 @@ fn text(stdout: Stdout) -> Result<Canonical, String> {
 /// A command's template with its places filled in.
 pub(crate) fn filled_entry(entry: &ManifestEntry, arguments: &Value) -> ManifestEntry {
     match entry {
-        ManifestEntry::Command { argv, stdin, result, env } => {
-            ManifestEntry::Command { argv: command::argv(argv, arguments), stdin: *stdin, result: *result, env: env.clone() }
-        }
+        ManifestEntry::Command { argv, stdin, result, env } => ManifestEntry::Command {
+            argv: command::argv(argv, arguments),
+            stdin: *stdin,
+            result: *result,
+            env: env.clone(),
+        },
         ManifestEntry::Tool { .. } => entry.clone(),
     }
 }

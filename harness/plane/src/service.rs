@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Mark};
 
-use env_contracts::{ActionRequest, ByteSize, Ceiling, Code, Id, Name, Observation, Outcome, OutcomeKind, Principal, Problem, Source};
+use env_contracts::{
+    ActionRequest, ByteSize, Ceiling, Code, Id, Name, Observation, Outcome, OutcomeKind, Principal, Problem, Source,
+};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_runtime::bind::{Binding, RunDir, bind};
-use glovebox_runtime::job::{End, Frame};
+use glovebox_runtime::job::End;
 use glovebox_runtime::{Admission, Authority, Backend, Bound, Clock, Ports, Runtime, Stop};
 
 use crate::collect::{self, Collection};
@@ -20,6 +22,7 @@ use crate::registry::{Registry, Tool};
 use crate::result;
 use crate::slots::Slots;
 use crate::streams::Streams;
+use crate::watch::Watch;
 
 /// What an action may take longer than `limits.wall` before it is given up
 /// from outside: the time that taking an instance down can take on a loaded
@@ -73,20 +76,6 @@ pub struct Submission {
     pub inputs: BTreeMap<Name, OwnedFd>,
 }
 
-/// Somebody who watches an action go by.
-pub trait Watch: Send + Sync {
-    /// It entered a phase that can take a while; a line for people.
-    fn phase(&self, _line: &str) {}
-
-    /// The guest said something. Untrusted.
-    fn frame(&self, _frame: &Frame<'_>) {}
-}
-
-/// Nobody watches.
-pub struct Unwatched;
-
-impl Watch for Unwatched {}
-
 impl ActionService {
     /// The service over these parts.
     pub fn new(parts: Parts) -> Self {
@@ -112,10 +101,16 @@ impl ActionService {
     /// # Errors
     /// A [`Problem`] only where there is no capability to speak of: the
     /// request can't be read, or no such tool is registered.
-    pub async fn run(&self, submission: Submission, watch: Arc<dyn Watch>, stop: &Stop) -> Result<Observation, Problem> {
+    pub async fn run(
+        &self,
+        submission: Submission,
+        watch: Arc<dyn Watch>,
+        stop: &Stop,
+    ) -> Result<Observation, Problem> {
         submission.request.validate().map_err(|error| Problem::of(&error))?;
         let tool = self.parts.registry.get(&submission.request.capability)?;
-        let action_id = submission.request.action_id.clone().unwrap_or_else(|| self.parts.ids.next(self.parts.clock.now()));
+        let action_id =
+            submission.request.action_id.clone().unwrap_or_else(|| self.parts.ids.next(self.parts.clock.now()));
         let mut story = Story::new(action_id.clone(), &tool, &submission.principal);
         let outcome = match self.drive(&mut story, &tool, action_id, submission, watch, stop).await {
             Ok(outcome) => outcome,
@@ -154,7 +149,9 @@ impl ActionService {
         story.bound(&bound.intent, &bound.digest, std::mem::take(&mut bound.files.evidence));
         story.sealed(&bound.facts);
         let outputs = bound.files.outputs.as_ref().map(|dir| dir.as_fd().try_clone_to_owned()).transpose();
-        let outputs = outputs.map_err(|error| glovebox_runtime::io_problem("cannot keep the outputs folder", Code::BackendError, &error))?;
+        let outputs = outputs.map_err(|error| {
+            glovebox_runtime::io_problem("cannot keep the outputs folder", Code::BackendError, &error)
+        })?;
         story.0.times.setup_us = micros(setup.elapsed());
 
         // The decision is the contract's and the ceiling's: what got here
@@ -195,7 +192,10 @@ impl ActionService {
     }
 
     /// Readies the artifact, opens and hashes everything the plan names.
-    #[expect(clippy::too_many_arguments, reason = "each is a different thing, and a struct for one caller would only rename them")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a different thing, and a struct for one caller would only rename them"
+    )]
     async fn bind(
         &self,
         tool: &Tool,
@@ -255,7 +255,8 @@ impl ActionService {
             Ok(Ok(report)) => Ok(report?),
             Ok(Err(error)) => Err(Problem::new(Code::BackendError, format!("the execution panicked: {error}")).into()),
             Err(_) => {
-                let message = "the action took longer than `limits.wall` and does not answer; its thread is left behind";
+                let message =
+                    "the action took longer than `limits.wall` and does not answer; its thread is left behind";
                 Err(Refusal::new(OutcomeKind::TimedOut, Problem::new(Code::TimedOut, message)).which("wall"))
             }
         }

@@ -36,7 +36,8 @@ impl Slots {
         let Some(limit) = limit.filter(|limit| *limit < MOST) else {
             return Ok(Slot { _lock: None });
         };
-        let failed = |error: std::io::Error| glovebox_runtime::io_problem("cannot take a slot", Code::StateUnavailable, &error);
+        let failed =
+            |error: std::io::Error| glovebox_runtime::io_problem("cannot take a slot", Code::StateUnavailable, &error);
         fs_err::create_dir_all(&self.dir).map_err(failed)?;
         for number in 0..limit {
             let path = self.dir.join(format!("{capability}.{number}"));
@@ -48,6 +49,9 @@ impl Slots {
                 Err(errno) => return Err(failed(errno.into())),
             }
         }
-        Err(Problem::new(Code::Busy, format!("{limit} actions of `{capability}` are running, which is its `limits.concurrency`")))
+        Err(Problem::new(
+            Code::Busy,
+            format!("{limit} actions of `{capability}` are running, which is its `limits.concurrency`"),
+        ))
     }
 }

@@ -8,7 +8,7 @@ use glovebox_capture::{Capture, CaptureLimits, Captured};
 use glovebox_runtime::bind::RunDir;
 use glovebox_runtime::job::{Frame, FrameSink};
 
-use crate::service::Watch;
+use crate::watch::Watch;
 
 /// What of each stream stays in the Observation, in bytes: enough for a model
 /// to see how it began and how it ended, small enough for every context.

@@ -23,7 +23,6 @@
 //! assert_eq!((shown.total, shown.omitted, shown.cut), (27, 16, 5));
 //! ```
 
-mod base64;
 mod capture;
 mod render;
 mod spill;

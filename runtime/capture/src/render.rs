@@ -1,6 +1,7 @@
 //! From bytes to something that JSON can carry.
 
-use crate::base64;
+use data_encoding::BASE64;
+
 use crate::capture::Captured;
 
 /// The longest tail of a character that a cut can leave: UTF-8 characters have
@@ -71,7 +72,7 @@ impl<W> Captured<W> {
     }
 
     fn base64(&self) -> Body {
-        Body::Base64(base64::encode(&self.joined()))
+        Body::Base64(BASE64.encode(&self.joined()))
     }
 }
 

@@ -77,7 +77,12 @@ pub struct Room {
 impl Admission {
     /// With these budgets, all free.
     pub fn new(budgets: Budgets) -> Self {
-        let state = State { memory: budgets.memory.0, actions: budgets.actions, queues: BTreeMap::new(), turns: VecDeque::new() };
+        let state = State {
+            memory: budgets.memory.0,
+            actions: budgets.actions,
+            queues: BTreeMap::new(),
+            turns: VecDeque::new(),
+        };
         Self(Arc::new(Shared { budgets, state: Mutex::new(state) }))
     }
 
@@ -103,7 +108,10 @@ impl Admission {
             // Those who gave up don't count.
             queue.retain(|waiter| !waiter.ready.is_closed());
             if queue.len() >= budgets.queue as usize {
-                return Err(Problem::new(Code::Busy, format!("{} actions of tenant `{tenant}` are waiting already", queue.len())));
+                return Err(Problem::new(
+                    Code::Busy,
+                    format!("{} actions of tenant `{tenant}` are waiting already", queue.len()),
+                ));
             }
             let (ready, waiting) = oneshot::channel();
             queue.push_back(Waiter { memory: memory.0, ready });

@@ -213,7 +213,11 @@ pub fn enforcement_report(backend: &dyn Backend, contract: &Contract) -> Result<
                 format!("dropped: {reason}")
             }
             Enforcement::Refused { reason, remedy } => {
-                let message = format!("`{path}` ({}) can't be enforced by backend `{}`: {reason}", clause.value(), backend.name());
+                let message = format!(
+                    "`{path}` ({}) can't be enforced by backend `{}`: {reason}",
+                    clause.value(),
+                    backend.name()
+                );
                 return Err(Problem::new(Code::ContractUnsatisfied, message).with_help(remedy));
             }
         };

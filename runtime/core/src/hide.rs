@@ -55,7 +55,19 @@ mod tests {
     #[test]
     fn the_default_list_hides_credentials_at_any_depth() {
         let hide = Hide::new(env_contracts::DEFAULT_HIDE).unwrap();
-        for path in [".env", ".env.local", "a/.env", "k.pem", "a/b/k.key", ".git/config", "sub/.git/config", ".aws", ".aws/credentials", "x/.aws/a/b", ".npmrc"] {
+        for path in [
+            ".env",
+            ".env.local",
+            "a/.env",
+            "k.pem",
+            "a/b/k.key",
+            ".git/config",
+            "sub/.git/config",
+            ".aws",
+            ".aws/credentials",
+            "x/.aws/a/b",
+            ".npmrc",
+        ] {
             assert!(hide.hides(path), "{path}");
         }
         for path in ["env", "a/env.txt", ".git", ".git/HEAD", "config", "git/config", "pem", "aws/x", "a.pem.txt", ""] {

@@ -39,9 +39,12 @@ mod problem;
 
 pub use admission::{Admission, Budgets, Room};
 pub use authority::{Authority, Permit, Runtime};
-pub use backend::{ArtifactBytes, Backend, Bound, BoxFuture, Cleared, Enforcement, Ports, Prepared, Registered, RunReport, Stop, enforcement_report};
+pub use backend::{
+    ArtifactBytes, Backend, Bound, BoxFuture, Cleared, Enforcement, Ports, Prepared, Registered, RunReport, Stop,
+    enforcement_report,
+};
 pub use ceiling::{DEFAULT_CEILING, default_ceiling};
-pub use effects::derived_effects;
 pub use clock::{Clock, Instant, SystemClock};
+pub use effects::derived_effects;
 pub use hide::Hide;
 pub use problem::io_problem;

@@ -3,7 +3,8 @@
 
 use env_contracts::{
     Access, Audit, AuditLevel, ByteSize, Cleanup, Contract, Data, Delegation, Egress, Identity, Imports, Inject,
-    Isolation, Label, Limits, Mount, Network, Persistence, Scope, Secret, Sharing, Snapshot, Source, Span, State, Tls, Wasm,
+    Isolation, Label, Limits, Mount, Network, Persistence, Scope, Secret, Sharing, Snapshot, Source, Span, State, Tls,
+    Wasm,
 };
 use glovebox_runtime::algebra::{self, Narrow};
 use proptest::collection::vec;
@@ -16,7 +17,12 @@ fn mounts() -> impl Strategy<Value = Vec<Mount>> {
         let source = select(vec![Source::Workspace, Source::Host("/srv".into())]);
         let access = select(vec![Access::Read, Access::Overlay, Access::Write]);
         let hide = option::of(subsequence(vec!["a".to_owned(), "b".to_owned(), ".env*".to_owned()], 0..=3));
-        (source, access, hide).prop_map(move |(source, access, hide)| Mount { guest: guest.parse().unwrap(), source, access, hide })
+        (source, access, hide).prop_map(move |(source, access, hide)| Mount {
+            guest: guest.parse().unwrap(),
+            source,
+            access,
+            hide,
+        })
     };
     (option::of(one("/x")), option::of(one("/y"))).prop_map(|(x, y)| x.into_iter().chain(y).collect())
 }
@@ -25,19 +31,22 @@ fn egress() -> impl Strategy<Value = Egress> {
     let host = select(vec!["a.example.com", "b.example.com", "*.example.com", "**.example.com", "other.org"]);
     let ports = subsequence(vec![80_u16, 443], 1..=2);
     let methods = option::of(subsequence(vec!["GET".to_owned(), "POST".to_owned()], 1..=2));
-    let paths = option::of(subsequence(vec!["/".to_owned(), "/a/".to_owned(), "/a/b/".to_owned(), "/c/".to_owned()], 1..=3));
+    let paths =
+        option::of(subsequence(vec!["/".to_owned(), "/a/".to_owned(), "/a/b/".to_owned(), "/c/".to_owned()], 1..=3));
     let max = option::of((1..3_u64).prop_map(ByteSize));
     let connections = option::of(1..3_u32);
     let tls = select(vec![Tls::Tunnel, Tls::Terminate]);
-    (host, ports, methods, paths, max, connections, tls).prop_map(|(host, ports, methods, paths, max, connections, tls)| Egress {
-        host: host.parse().unwrap(),
-        ports,
-        methods,
-        paths,
-        max,
-        connections,
-        tls,
-    })
+    (host, ports, methods, paths, max, connections, tls).prop_map(
+        |(host, ports, methods, paths, max, connections, tls)| Egress {
+            host: host.parse().unwrap(),
+            ports,
+            methods,
+            paths,
+            max,
+            connections,
+            tls,
+        },
+    )
 }
 
 fn secrets() -> impl Strategy<Value = Vec<Secret>> {
@@ -46,7 +55,13 @@ fn secrets() -> impl Strategy<Value = Vec<Secret>> {
     let method = option::of(select(vec!["GET".to_owned(), "POST".to_owned()]));
     let one = (host, path, method).prop_map(|(host, path, method)| Secret {
         reference: "token".parse().unwrap(),
-        inject: Inject { host: host.parse().unwrap(), method, path, header: "x-token".into(), format: "{secret}".into() },
+        inject: Inject {
+            host: host.parse().unwrap(),
+            method,
+            path,
+            header: "x-token".into(),
+            format: "{secret}".into(),
+        },
     });
     vec(one, 0..3)
 }
@@ -55,14 +70,27 @@ fn limits() -> impl Strategy<Value = Limits> {
     let span = || option::of((1..4_u64).prop_map(Span::secs));
     let size = || option::of((1..4_u64).prop_map(ByteSize::mib));
     let count = || option::of(1..4_u32);
-    (span(), span(), span(), size(), size(), size(), count(), count()).prop_map(|(wall, idle, cpu, memory, storage, output, pids, concurrency)| {
-        Limits { wall, idle, cpu, memory, storage, output, pids, concurrency, ..Limits::default() }
-    })
+    (span(), span(), span(), size(), size(), size(), count(), count()).prop_map(
+        |(wall, idle, cpu, memory, storage, output, pids, concurrency)| Limits {
+            wall,
+            idle,
+            cpu,
+            memory,
+            storage,
+            output,
+            pids,
+            concurrency,
+            ..Limits::default()
+        },
+    )
 }
 
 fn contracts() -> impl Strategy<Value = Contract> {
     let network = (vec(egress(), 0..3), Just(Vec::new())).prop_map(|(egress, ingress)| Network { egress, ingress });
-    let identity = (select(vec![Delegation::None, Delegation::Agent, Delegation::User]), subsequence(vec!["x".to_owned(), "y".to_owned()], 0..=2))
+    let identity = (
+        select(vec![Delegation::None, Delegation::Agent, Delegation::User]),
+        subsequence(vec!["x".to_owned(), "y".to_owned()], 0..=2),
+    )
         .prop_map(|(delegation, audiences)| Identity { delegation, audiences });
     let small = (
         select(vec![Persistence::None, Persistence::Environment]),
@@ -74,23 +102,25 @@ fn contracts() -> impl Strategy<Value = Contract> {
         any::<bool>(),
         select(vec![Imports::Refuse, Imports::Stub]),
     );
-    (mounts(), network, secrets(), identity, limits(), small).prop_map(|(filesystem, network, secrets, identity, limits, small)| {
-        let (persistence, snapshot, sharing, label, level, retain, scratch, imports) = small;
-        Contract {
-            filesystem,
-            network,
-            secrets,
-            identity,
-            limits,
-            state: State { persistence, snapshot },
-            isolation: Isolation { sharing },
-            data: Data { label },
-            audit: Audit { level, retain },
-            cleanup: Cleanup { scratch },
-            wasm: Wasm { imports },
-            ..Contract::default()
-        }
-    })
+    (mounts(), network, secrets(), identity, limits(), small).prop_map(
+        |(filesystem, network, secrets, identity, limits, small)| {
+            let (persistence, snapshot, sharing, label, level, retain, scratch, imports) = small;
+            Contract {
+                filesystem,
+                network,
+                secrets,
+                identity,
+                limits,
+                state: State { persistence, snapshot },
+                isolation: Isolation { sharing },
+                data: Data { label },
+                audit: Audit { level, retain },
+                cleanup: Cleanup { scratch },
+                wasm: Wasm { imports },
+                ..Contract::default()
+            }
+        },
+    )
 }
 
 /// A scope that has every section of a contract.

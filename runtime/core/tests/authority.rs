@@ -8,7 +8,8 @@ use env_contracts::{Clause, Code, Contract, DerivedEffects, Digest, ManifestEntr
 use glovebox_runtime::bind::{Binding, RunDir, bind};
 use glovebox_runtime::job::{End, Frame, FrameSink, JobUsage};
 use glovebox_runtime::{
-    ArtifactBytes, Backend, Bound, BoxFuture, Cleared, Enforcement, Ports, Prepared, Registered, RunReport, Runtime, Stop,
+    ArtifactBytes, Backend, Bound, BoxFuture, Cleared, Enforcement, Ports, Prepared, Registered, RunReport, Runtime,
+    Stop,
 };
 
 /// A backend that counts how often it was let loose.
@@ -54,7 +55,12 @@ fn bound(run_dir: &RunDir, action: &str, backend: &str) -> Bound {
         arguments: "{}".into(),
         contract: Contract::default(),
         effects: DerivedEffects::None,
-        principal: Principal { tenant: "t".parse().unwrap(), user: "u".parse().unwrap(), agent: None, chain: Vec::new() },
+        principal: Principal {
+            tenant: "t".parse().unwrap(),
+            user: "u".parse().unwrap(),
+            agent: None,
+            chain: Vec::new(),
+        },
         backend: backend.into(),
     };
     let files = bind(Binding {

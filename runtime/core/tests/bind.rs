@@ -30,7 +30,13 @@ impl Desk {
         self.dir.path().join("workspace")
     }
 
-    fn bind(&self, contract: &str, workspace: &Path, path: Option<&str>, inputs: Vec<(&str, OwnedFd)>) -> Result<Files, Problem> {
+    fn bind(
+        &self,
+        contract: &str,
+        workspace: &Path,
+        path: Option<&str>,
+        inputs: Vec<(&str, OwnedFd)>,
+    ) -> Result<Files, Problem> {
         let plan = Plan {
             action_id: "action".parse().unwrap(),
             revision: 1,
@@ -39,7 +45,12 @@ impl Desk {
             arguments: "{}".into(),
             contract: Contract::from_toml(&format!("schema = \"glovebox/contract/v1\"\n{contract}")).unwrap(),
             effects: DerivedEffects::None,
-            principal: Principal { tenant: "t".parse().unwrap(), user: "u".parse().unwrap(), agent: None, chain: Vec::new() },
+            principal: Principal {
+                tenant: "t".parse().unwrap(),
+                user: "u".parse().unwrap(),
+                agent: None,
+                chain: Vec::new(),
+            },
             backend: "b".into(),
         };
         let arguments: Vec<PathArgument> = path
@@ -80,7 +91,9 @@ fn a_path_argument_is_sealed_as_it_was_when_it_was_bound() {
     assert_eq!((sealed.mount.as_str(), sealed.path.as_str()), ("/workspace", "a.txt"));
     // Nobody can change it, we ourselves included.
     assert!(rustix::io::write(&sealed.content, b"x").is_err());
-    let writable = std::fs::OpenOptions::new().write(true).open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&sealed.content)));
+    let writable = std::fs::OpenOptions::new()
+        .write(true)
+        .open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&sealed.content)));
     assert!(writable.and_then(|mut file| std::io::Write::write_all(&mut file, b"x")).is_err());
     assert_eq!(text(sealed.content), "before");
 }
@@ -93,8 +106,26 @@ fn paths_that_lead_out_or_block_are_refused() {
     symlink("../secret", desk.workspace().join("out")).unwrap();
     symlink(desk.dir.path().join("secret"), desk.workspace().join("absolute")).unwrap();
     symlink(".env", desk.workspace().join("innocent")).unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, desk.workspace().join("fifo"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
-    for path in ["../secret", "out", "absolute", "/etc/passwd", "/workspaces/a", "/workspace/../secret", "fifo", "a/../../secret", ".env", "innocent"] {
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        desk.workspace().join("fifo"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    for path in [
+        "../secret",
+        "out",
+        "absolute",
+        "/etc/passwd",
+        "/workspaces/a",
+        "/workspace/../secret",
+        "fifo",
+        "a/../../secret",
+        ".env",
+        "innocent",
+    ] {
         let problem = desk.bind_path(path).map(|files| format!("{:?}", files.facts)).unwrap_err();
         assert_eq!(problem.code, Code::PathOutsideMounts, "{path}: {problem}");
         assert!(problem.message.contains("/path"), "{problem}");
@@ -156,12 +187,19 @@ fn inputs_are_copied_hashed_and_asked_for() {
     let files = desk.bind(one, &desk.workspace(), None, vec![("table", open())]).unwrap();
     assert_eq!(files.facts.inputs[&"table".parse().unwrap()], Digest::of(b"input"));
     let inputs = files.mounts.iter().find(|mount| mount.guest == "/inputs").unwrap();
-    let copy = rustix::fs::openat(inputs.dir.as_fd(), "table", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
+    let copy =
+        rustix::fs::openat(inputs.dir.as_fd(), "table", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
     assert_eq!(text(copy), "input");
     // Missing, and brought for nobody.
     let desk = Desk::new();
-    assert_eq!(desk.bind(one, &desk.workspace(), None, Vec::new()).map(drop).unwrap_err().code, Code::ContractUnsatisfied);
-    assert_eq!(desk.bind("", &desk.workspace(), None, vec![("table", open())]).map(drop).unwrap_err().code, Code::ContractUnsatisfied);
+    assert_eq!(
+        desk.bind(one, &desk.workspace(), None, Vec::new()).map(drop).unwrap_err().code,
+        Code::ContractUnsatisfied
+    );
+    assert_eq!(
+        desk.bind("", &desk.workspace(), None, vec![("table", open())]).map(drop).unwrap_err().code,
+        Code::ContractUnsatisfied
+    );
 }
 
 #[test]

@@ -37,8 +37,7 @@ pub(crate) fn run(command: ArtifactsCommand, config: &Config) -> Result<ExitCode
                 let reader = store.get(&uri).await.map_err(|error| Problem::of(&error))?;
                 match out {
                     Some(path) => to_file(reader, &path).await,
-                    None if std::io::stdout().is_terminal() => to_terminal(reader).await,
-                    None => to_pipe(reader).await,
+                    None => to_stdout(reader).await,
                 }
             })
         }
@@ -69,9 +68,11 @@ fn as_text(listing: &Listing) -> std::io::Result<()> {
 /// Writes beside the place and moves it there: what stands under the name is
 /// whole and verified, and never replaces anything.
 async fn to_file(mut reader: ArtifactReader, path: &Path) -> Result<ExitCode, Problem> {
-    let failed = |error: &std::io::Error| io_problem(&format!("cannot write `{}`", path.display()), Code::FileUnreadable, error);
+    let failed =
+        |error: &std::io::Error| io_problem(&format!("cannot write `{}`", path.display()), Code::FileUnreadable, error);
     let exists = || {
-        Problem::new(Code::Usage, format!("`{}` exists, and nothing is overwritten", path.display())).with_help("name another file with --out")
+        Problem::new(Code::Usage, format!("`{}` exists, and nothing is overwritten", path.display()))
+            .with_help("name another file with --out")
     };
     if path.symlink_metadata().is_ok() {
         return Err(exists());
@@ -89,15 +90,31 @@ async fn to_file(mut reader: ArtifactReader, path: &Path) -> Result<ExitCode, Pr
     }
     let mut err = anstream::stderr().lock();
     let record = reader.record();
-    let _ = writeln!(err, "wrote {} ({} bytes, sha256 {})", escaped_line(&path.display().to_string()), record.size, record.sha256);
+    let _ = writeln!(
+        err,
+        "wrote {} ({} bytes, sha256 {})",
+        escaped_line(&path.display().to_string()),
+        record.size,
+        record.sha256
+    );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes to standard output: the bytes into a pipe, escaped text to a
+/// terminal.
+///
+/// # Errors
+/// Those of the store, and `usage` for what is not shown on a terminal.
+pub(super) async fn to_stdout(reader: ArtifactReader) -> Result<ExitCode, Problem> {
+    if std::io::stdout().is_terminal() { to_terminal(reader).await } else { to_pipe(reader).await }
 }
 
 /// Text, escaped; a terminal obeys bytes that are anything else.
 async fn to_terminal(reader: ArtifactReader) -> Result<ExitCode, Problem> {
     let record = reader.record().clone();
     let refused = |why: String| {
-        Problem::new(Code::Usage, format!("`{}` {why}, which is not shown on a terminal", record.uri)).with_help("write it to a file with --out FILE, or into a pipe")
+        Problem::new(Code::Usage, format!("`{}` {why}, which is not shown on a terminal", record.uri))
+            .with_help("write it to a file with --out FILE, or into a pipe")
     };
     if record.size > MAX_SHOWN.0 {
         return Err(refused(format!("has {} bytes", record.size)));

@@ -12,7 +12,7 @@ use super::printed;
 use crate::args::ContractCommand;
 use crate::config::Config;
 use crate::house::{self, Places};
-use crate::print::{self, FAINT, FAILED, SUCCEEDED};
+use crate::print::{self, FAILED, FAINT, SUCCEEDED};
 use crate::terminal::escaped_line;
 
 pub(crate) fn run(command: ContractCommand, config: &Config) -> Result<ExitCode, Problem> {
@@ -87,7 +87,11 @@ impl Report {
     /// # Errors
     /// `contract-unsatisfied` if limits that were filled in contradict what
     /// the contract needs.
-    pub(super) fn of(own: &Contract, ceiling: &env_contracts::Ceiling, backends: &[Box<dyn Backend>]) -> Result<Self, Problem> {
+    pub(super) fn of(
+        own: &Contract,
+        ceiling: &env_contracts::Ceiling,
+        backends: &[Box<dyn Backend>],
+    ) -> Result<Self, Problem> {
         let bounds = algebra::effective_bounds(ceiling, house::TENANT, None);
         let contract = algebra::fill(own, &bounds);
         contract.validate().map_err(|error| Problem::new(Code::ContractUnsatisfied, error.to_string()))?;
@@ -97,7 +101,9 @@ impl Report {
             let path = clause.path();
             let answer = |backend: &dyn Backend| match backend.enforce(&clause) {
                 Enforcement::By(by) => Kind::Enforced { by },
-                Enforcement::Refused { reason, .. } if contract.degrade.get(&path) == Some(&Degrade::Allow) => Kind::Dropped { reason },
+                Enforcement::Refused { reason, .. } if contract.degrade.get(&path) == Some(&Degrade::Allow) => {
+                    Kind::Dropped { reason }
+                }
                 Enforcement::Refused { reason, remedy } => Kind::Refused { reason, remedy },
             };
             Line {
@@ -107,7 +113,10 @@ impl Report {
                     .iter()
                     .find(|delta| delta.clause == path)
                     .map(|delta| delta.had.clone().unwrap_or_else(|| "nothing".into())),
-                answers: backends.iter().map(|backend| Answer { backend: backend.name(), kind: answer(&**backend) }).collect(),
+                answers: backends
+                    .iter()
+                    .map(|backend| Answer { backend: backend.name(), kind: answer(&**backend) })
+                    .collect(),
                 clause: path.to_string(),
             }
         });
@@ -131,9 +140,16 @@ impl Report {
             for Answer { backend, kind } in &line.answers {
                 match kind {
                     Kind::Enforced { by } => writeln!(out, "  {backend}  {SUCCEEDED}enforced{SUCCEEDED:#}  {by}")?,
-                    Kind::Dropped { reason } => writeln!(out, "  {backend}  dropped, as the contract allows: {}", escaped_line(reason))?,
+                    Kind::Dropped { reason } => {
+                        writeln!(out, "  {backend}  dropped, as the contract allows: {}", escaped_line(reason))?
+                    }
                     Kind::Refused { reason, remedy } => {
-                        writeln!(out, "  {backend}  {FAILED}refused{FAILED:#}  {}; what would do: {}", escaped_line(reason), escaped_line(remedy))?;
+                        writeln!(
+                            out,
+                            "  {backend}  {FAILED}refused{FAILED:#}  {}; what would do: {}",
+                            escaped_line(reason),
+                            escaped_line(remedy)
+                        )?;
                     }
                 }
             }
@@ -141,7 +157,11 @@ impl Report {
         if self.satisfiable {
             return writeln!(out, "\n{SUCCEEDED}can be met{SUCCEEDED:#} by {}", self.backends.join(", "));
         }
-        let why = if self.backends.is_empty() { "no backend here enforces all of it" } else { "it asks for more than the ceiling allows" };
+        let why = if self.backends.is_empty() {
+            "no backend here enforces all of it"
+        } else {
+            "it asks for more than the ceiling allows"
+        };
         writeln!(out, "\n{FAILED}can't be met{FAILED:#}: {why}")
     }
 }

@@ -111,7 +111,8 @@ fn leftovers(config: &Config, places: &Places, dry_run: bool) -> Result<Vec<Drop
         let bytes = size(&path);
         if !dry_run {
             let removed = if about.is_dir() { fs_err::remove_dir_all(&path) } else { fs_err::remove_file(&path) };
-            removed.map_err(|error| io_problem("cannot remove what was left behind", Code::StateUnavailable, &error))?;
+            removed
+                .map_err(|error| io_problem("cannot remove what was left behind", Code::StateUnavailable, &error))?;
         }
         let name = path.strip_prefix(&places.state).unwrap_or(&path).display().to_string();
         dropped.push(Dropped { name, bytes });
@@ -126,7 +127,8 @@ fn slots(places: &Places, dry_run: bool) -> Result<Vec<Dropped>, Problem> {
     for path in entries(&places.slots())? {
         // NAME@VERSION.N
         let stem = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<Wanted>().ok());
-        let gone = stem.is_some_and(|wanted| registry.get(&wanted).is_err_and(|problem| problem.code == Code::ToolUnknown));
+        let gone =
+            stem.is_some_and(|wanted| registry.get(&wanted).is_err_and(|problem| problem.code == Code::ToolUnknown));
         let free = || {
             let file = fs_err::File::open(&path).ok();
             file.is_some_and(|file| flock(file.file(), FlockOperation::NonBlockingLockExclusive).is_ok())
@@ -135,9 +137,11 @@ fn slots(places: &Places, dry_run: bool) -> Result<Vec<Dropped>, Problem> {
             continue;
         }
         if !dry_run {
-            fs_err::remove_file(&path).map_err(|error| io_problem("cannot remove a slot", Code::StateUnavailable, &error))?;
+            fs_err::remove_file(&path)
+                .map_err(|error| io_problem("cannot remove a slot", Code::StateUnavailable, &error))?;
         }
-        dropped.push(Dropped { name: path.strip_prefix(&places.state).unwrap_or(&path).display().to_string(), bytes: 0 });
+        dropped
+            .push(Dropped { name: path.strip_prefix(&places.state).unwrap_or(&path).display().to_string(), bytes: 0 });
     }
     Ok(dropped)
 }

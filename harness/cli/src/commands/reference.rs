@@ -57,7 +57,12 @@ fn errors() -> String {
     for code in Code::ALL {
         let retry = if code.retryable() { "yes" } else { "no" };
         let (exit, http) = (code.exit_code(), code.http_status());
-        let _ = writeln!(page, "| `{code}` | {exit} | {http} | {retry} | {} | {} |", cell(code.meaning()), cell(code.remedy()));
+        let _ = writeln!(
+            page,
+            "| `{code}` | {exit} | {http} | {retry} | {} | {} |",
+            cell(code.meaning()),
+            cell(code.remedy())
+        );
     }
     page
 }
@@ -71,7 +76,11 @@ fn config() -> String {
          and why.\n\n| key | environment | default | meaning |\n|---|---|---|---|\n"
     );
     for setting in SETTINGS {
-        let default = if setting.default.is_empty() { "depends on the host".to_owned() } else { format!("`{}`", setting.default) };
+        let default = if setting.default.is_empty() {
+            "depends on the host".to_owned()
+        } else {
+            format!("`{}`", setting.default)
+        };
         let _ = writeln!(page, "| `{}` | `{}` | {default} | {} |", setting.key, setting.env, cell(setting.doc));
     }
     page

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use env_contracts::{Access, ActionRequest, Code, Mount, Name, Observation, Problem, Scope, Source, Wanted, canon};
+use glovebox_artifacts::ArtifactStore;
 use glovebox_plane::{Submission, Tool};
 use glovebox_runtime::Stop;
 use serde_json::Value;
@@ -51,7 +52,7 @@ pub(crate) fn run(args: RunArgs, config: &Config) -> Result<ExitCode, Problem> {
     // A thread that is stuck in a call of the kernel's must not keep us.
     runtime.shutdown_background();
     progress.end();
-    answer(&args, &observation?)
+    answer(&args, &observation?, service.artifacts())
 }
 
 /// The first Ctrl-C or termination asks the action to stop, so that what it
@@ -74,19 +75,24 @@ async fn interrupt(stop: Stop) {
     }
 }
 
-fn answer(args: &RunArgs, observation: &Observation) -> Result<ExitCode, Problem> {
+fn answer(args: &RunArgs, observation: &Observation, artifacts: &ArtifactStore) -> Result<ExitCode, Problem> {
     let code = observation.outcome.exit_code();
     if args.json {
         return printed(print::json(observation), code);
     }
     if args.raw {
-        return printed(raw(observation), code);
+        raw(observation, artifacts)?;
+        return Ok(ExitCode::from(code));
     }
     printed(print::observation(observation), code)
 }
 
-/// The bare result. What went wrong goes to standard error.
-fn raw(observation: &Observation) -> std::io::Result<()> {
+/// The bare result: a command's standard output, byte for byte, or a tool's
+/// data. What went wrong, and the tool's log, go to standard error.
+fn raw(observation: &Observation, artifacts: &ArtifactStore) -> Result<ExitCode, Problem> {
+    if let Some(text) = &observation.output.stderr.text {
+        eprint_escaped(text);
+    }
     if let Some(code) = observation.outcome.code {
         print::problem(&Problem {
             code,
@@ -95,15 +101,40 @@ fn raw(observation: &Observation) -> std::io::Result<()> {
             retryable: observation.outcome.retryable,
         });
     }
+    let stdout = &observation.output.stdout;
+    if let Some(uri) = &stdout.artifact {
+        let uri = uri.parse().map_err(|error: glovebox_artifacts::Error| Problem::of(&error))?;
+        return house::tokio_runtime()?.block_on(async {
+            let reader = artifacts.get(&uri).await.map_err(|error| Problem::of(&error))?;
+            super::artifacts::to_stdout(reader).await
+        });
+    }
+    let bytes = match (&observation.data, &stdout.text, &stdout.base64) {
+        (data, ..) if stdout.total == 0 && data.is_null() => Vec::new(),
+        (Value::String(text), ..) if stdout.total == 0 => text.clone().into_bytes(),
+        (data, ..) if stdout.total == 0 => format!("{data}\n").into_bytes(),
+        (_, Some(text), _) => text.clone().into_bytes(),
+        (_, _, Some(base64)) => data_encoding::BASE64.decode(base64.as_bytes()).unwrap_or_default(),
+        (_, None, None) => Vec::new(),
+    };
+    printed(write_out(&bytes), 0)
+}
+
+/// Whoever pipes it wants the bytes; a terminal must not obey them.
+fn write_out(bytes: &[u8]) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    match &observation.data {
-        Value::Null => {}
-        // Whoever pipes it wants the bytes; a terminal must not obey them.
-        Value::String(text) if out.is_terminal() => writeln!(out, "{}", crate::terminal::escaped(text))?,
-        Value::String(text) => out.write_all(text.as_bytes())?,
-        data => writeln!(out, "{data}")?,
+    if out.is_terminal() {
+        out.write_all(crate::terminal::escaped(&String::from_utf8_lossy(bytes)).as_bytes())?;
+    } else {
+        out.write_all(bytes)?;
     }
     out.flush()
+}
+
+fn eprint_escaped(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let text = if err.is_terminal() { crate::terminal::escaped(text) } else { text.to_owned() };
+    let _ = err.write_all(text.as_bytes());
 }
 
 /// The arguments as bytes, to be parsed strictly by the service.

@@ -45,7 +45,11 @@ fn a_damaged_artifact_is_never_written_out() {
     let (house, seen) = talked();
     let uri = seen["output"]["stdout"]["artifact"].as_str().unwrap();
     let state = house.state();
-    let blob = files(&state).into_iter().map(|path| state.join(path)).find(|path| path.is_file() && path.to_string_lossy().contains("/blobs/")).unwrap();
+    let blob = files(&state)
+        .into_iter()
+        .map(|path| state.join(path))
+        .find(|path| path.is_file() && path.to_string_lossy().contains("/blobs/"))
+        .unwrap();
     let mut bytes = fs_err::read(&blob).unwrap();
     bytes[1000] ^= 1;
     fs_err::remove_file(&blob).unwrap();
@@ -81,7 +85,10 @@ fn gc_keeps_to_the_bounds_and_a_dry_run_changes_nothing() {
     // Within its bounds nothing goes.
     house.run(&["run", "talker"]).ok();
     let did = house.run(&["gc", "--json"]).ok().json();
-    assert_eq!((did["artifacts"]["dropped"].as_array().unwrap().len(), did["compiled"].as_array().unwrap().len()), (0, 0));
+    assert_eq!(
+        (did["artifacts"]["dropped"].as_array().unwrap().len(), did["compiled"].as_array().unwrap().len()),
+        (0, 0)
+    );
 }
 
 #[test]

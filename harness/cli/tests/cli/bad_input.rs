@@ -7,7 +7,9 @@ use crate::support::{House, builtin, files, guest, manifest};
 fn files_that_are_no_tool() {
     let house = House::new();
     let count = builtin("text.count");
-    let refusing = manifest("text-count").replace("kind = \"tool\"\nname = \"text.count\"", "kind = \"command\"").replace("name = \"text.count\"", "name = \"my.count\"");
+    let refusing = manifest("text-count")
+        .replace("kind = \"tool\"\nname = \"text.count\"", "kind = \"command\"")
+        .replace("name = \"text.count\"", "name = \"my.count\"");
     house.file("refusing.toml", refusing);
     house.file("unknown-key.toml", manifest("text-count").replace("title =", "tittle ="));
     let sparse = house.file("huge.wasm", "\0asm");
@@ -36,7 +38,12 @@ fn files_that_are_no_tool() {
     add("broken.wasm", None, "component-invalid", &[]);
     add("huge.wasm", None, "component-too-large", &["209715200", "67108864"]);
     house.file("sockets.wasm", guest("imports-sockets.wat"));
-    add("sockets.wasm", Some("refusing.toml"), "component-imports", &["wasi:sockets/instance-network", "imports = \"stub\""]);
+    add(
+        "sockets.wasm",
+        Some("refusing.toml"),
+        "component-imports",
+        &["wasi:sockets/instance-network", "imports = \"stub\""],
+    );
     house.file("nothing.wasm", guest("nothing.wat"));
     add("nothing.wasm", None, "component-exports", &["nothing that can be called"]);
     house.file("long.wasm", guest("long-export.wat"));
@@ -87,7 +94,12 @@ fn arguments_that_are_not_what_the_tool_takes() {
         ("missing", b"{}".to_vec(), "schema-rejected", &["path"]),
         ("unknown key", br#"{"pth": "a.txt"}"#.to_vec(), "schema-rejected", &["pth"]),
         ("a repeated key", br#"{"path": "a.txt", "path": "b.txt"}"#.to_vec(), "arguments-invalid", &["path"]),
-        ("10 000 levels", [b"{\"path\": ".to_vec(), b"[".repeat(10_000), b"]".repeat(10_000), b"}".to_vec()].concat(), "arguments-invalid", &["deep"]),
+        (
+            "10 000 levels",
+            [b"{\"path\": ".to_vec(), b"[".repeat(10_000), b"]".repeat(10_000), b"}".to_vec()].concat(),
+            "arguments-invalid",
+            &["deep"],
+        ),
         ("50 MB", big.into_bytes(), "arguments-invalid", &["bytes"]),
         ("not JSON", b"path=a.txt".to_vec(), "arguments-invalid", &[]),
         ("nothing", Vec::new(), "arguments-invalid", &[]),
@@ -131,7 +143,9 @@ fn requests_that_can_not_be() {
     house.refuses(&with(&["--input", "x=/nowhere"]), 2, "file-unreadable", &["/nowhere"]);
     house.refuses(&["run", "text.count", "--args", "@/nowhere"], 2, "file-unreadable", &["/nowhere"]);
     house.refuses(&["run", "text.count", "--arg", "path"], 2, "usage", &["--arg"]);
-    for (file, words) in [(&unknown, &["wal", "line 2"][..]), (&size, &["`5` is not a size", "line 2"]), (&tiny, &["limits.memory"])] {
+    for (file, words) in
+        [(&unknown, &["wal", "line 2"][..]), (&size, &["`5` is not a size", "line 2"]), (&tiny, &["limits.memory"])]
+    {
         house.refuses(&[&run[..], &["--contract", file]].concat(), 21, "contract-invalid", words);
     }
 
@@ -180,7 +194,12 @@ fn contracts_that_nobody_can_meet() {
     for word in ["network.egress[example.com]", "refused", "what would do", "enforced", "the ceiling's"] {
         assert!(readable.stdout.contains(word), "{word}: {}", readable.stdout);
     }
-    for (text, word) in [("[limits]\nwal = \"5s\"\n", "line 3"), ("[limits]\nwall = 5\n", "line 3"), ("[limits]\nwall = \"0s\"\n", "limits.wall"), ("[", "line 2")] {
+    for (text, word) in [
+        ("[limits]\nwal = \"5s\"\n", "line 3"),
+        ("[limits]\nwall = 5\n", "line 3"),
+        ("[limits]\nwall = \"0s\"\n", "limits.wall"),
+        ("[", "line 2"),
+    ] {
         let (_, file) = check(text);
         house.refuses(&["contract", "check", &file], 21, "contract-invalid", &[word]);
     }

@@ -20,7 +20,10 @@ fn mounted(house: &House, options: &str, args: &str) -> Option<Ran> {
         env!("CARGO_BIN_EXE_glovebox")
     );
     let mut shell = unshare(&["sh", "-c", &script]);
-    shell.current_dir(house.workspace()).env("GLOVEBOX_STATE", house.state()).env("XDG_CONFIG_HOME", house.path("config"));
+    shell
+        .current_dir(house.workspace())
+        .env("GLOVEBOX_STATE", house.state())
+        .env("XDG_CONFIG_HOME", house.path("config"));
     Some(Ran::of(&mut shell))
 }
 
@@ -65,8 +68,21 @@ fn the_doctor_finds_a_healthy_host_and_names_what_is_wrong() {
     let ran = house.run(&["doctor", "--json"]);
     let report = ran.json();
     assert_eq!((ran.code, &report["healthy"]), (0, &true.into()), "{report:#}");
-    for wall in ["a tool runs", "paths that leave", "links that leave", "hidden files, read", "hidden files, found", "limits.wall", "limits.memory"] {
-        let line = report["lines"].as_array().unwrap().iter().find(|line| line["what"] == wall).unwrap_or_else(|| panic!("{wall}"));
+    for wall in [
+        "a tool runs",
+        "paths that leave",
+        "links that leave",
+        "hidden files, read",
+        "hidden files, found",
+        "limits.wall",
+        "limits.memory",
+    ] {
+        let line = report["lines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|line| line["what"] == wall)
+            .unwrap_or_else(|| panic!("{wall}"));
         assert_eq!(line["status"], "ok", "{line}");
     }
     house.is_tidy();

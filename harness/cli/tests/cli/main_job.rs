@@ -28,8 +28,16 @@ fn the_observation_as_json() {
     let house = House::new();
     let mut seen = house.run(&["run", "text.count", "--arg", "path=a.txt", "--json"]).ok().json();
     assert_eq!(seen["provenance"]["backend"], "wasm-in-process");
-    let clauses: Vec<&str> = seen["enforcement"].as_array().unwrap().iter().map(|line| line["clause"].as_str().unwrap()).collect();
-    for clause in ["filesystem[/workspace]", "limits.wall", "limits.memory", "limits.output", "limits.storage", "isolation.sharing"] {
+    let clauses: Vec<&str> =
+        seen["enforcement"].as_array().unwrap().iter().map(|line| line["clause"].as_str().unwrap()).collect();
+    for clause in [
+        "filesystem[/workspace]",
+        "limits.wall",
+        "limits.memory",
+        "limits.output",
+        "limits.storage",
+        "isolation.sharing",
+    ] {
         assert!(clauses.contains(&clause), "{clause}: {clauses:?}");
     }
     let facts = seen["evidence"].as_array().unwrap();

@@ -9,7 +9,10 @@ use crate::support::{House, Ran, files};
 /// Scripts rely on these: a change breaks them.
 const EXITS: &[(u8, &str)] = &[
     (1, "tool-failed tool-trapped tool-bad-result"),
-    (2, "usage config-invalid file-unreadable workspace-unavailable tool-unknown tool-conflict tool-reserved manifest-invalid"),
+    (
+        2,
+        "usage config-invalid file-unreadable workspace-unavailable tool-unknown tool-conflict tool-reserved manifest-invalid",
+    ),
     (2, "tool-check-failed component-invalid component-too-large component-imports component-exports compile-failed"),
     (2, "artifact-unknown code-unknown"),
     (10, "partial"),
@@ -40,7 +43,8 @@ const EXITS: &[(u8, &str)] = &[
 
 #[test]
 fn every_code_has_the_documented_exit_code() {
-    let documented: BTreeMap<&str, u8> = EXITS.iter().flat_map(|(exit, codes)| codes.split(' ').map(|code| (code, *exit))).collect();
+    let documented: BTreeMap<&str, u8> =
+        EXITS.iter().flat_map(|(exit, codes)| codes.split(' ').map(|code| (code, *exit))).collect();
     let actual: BTreeMap<&str, u8> = Code::ALL.iter().map(|code| (code.as_str(), code.exit_code())).collect();
     assert_eq!(actual, documented);
 }
@@ -66,12 +70,28 @@ fn the_reference_does_not_depend_on_where_it_is_made() {
         let mut command = house.command();
         command.args(["__reference", &house.path(name)]).env("COLUMNS", columns).env("CLICOLOR_FORCE", "1");
         Ran::of(&mut command).ok();
-        ["cli.md", "errors.md", "config.md"].map(|file| fs_err::read_to_string(house.path(&format!("{name}/{file}"))).unwrap())
+        ["cli.md", "errors.md", "config.md"]
+            .map(|file| fs_err::read_to_string(house.path(&format!("{name}/{file}"))).unwrap())
     };
     let (one, two) = (make("one", "40"), make("two", "200"));
     assert_eq!(one, two);
     let [cli, errors, config] = one;
-    for command in ["run", "tool add", "tool list", "tool show", "tool check", "tool remove", "contract check", "artifacts list", "artifacts get", "config show", "gc", "doctor", "explain", "completions"] {
+    for command in [
+        "run",
+        "tool add",
+        "tool list",
+        "tool show",
+        "tool check",
+        "tool remove",
+        "contract check",
+        "artifacts list",
+        "artifacts get",
+        "config show",
+        "gc",
+        "doctor",
+        "explain",
+        "completions",
+    ] {
         assert!(cli.contains(&format!("\n## `glovebox {command}`\n")), "{command}");
     }
     assert!(cli.lines().all(|line| line.chars().count() <= 120 && !line.contains('\u{1b}')) && !cli.contains("__"));
@@ -88,7 +108,10 @@ fn what_config_show_prints_is_a_configuration() {
     let json = house.run(&["config", "show", "--json"]).ok().json();
     assert_eq!(json["file"]["exists"], true);
     assert!(json["keys"]["admission.wait"]["origin"].as_str().unwrap().ends_with("config.toml"), "{json:#}");
-    assert_eq!((&json["keys"]["admission.wait"]["value"], &json["keys"]["state"]["origin"]), (&"1m".into(), &"$GLOVEBOX_STATE".into()));
+    assert_eq!(
+        (&json["keys"]["admission.wait"]["value"], &json["keys"]["state"]["origin"]),
+        (&"1m".into(), &"$GLOVEBOX_STATE".into())
+    );
 }
 
 #[test]
@@ -98,7 +121,15 @@ fn completions_and_help() {
         let script = house.run(&["completions", shell]).ok().stdout;
         assert!(script.contains("glovebox") && script.contains("artifacts"), "{shell}");
     }
-    for command in [&["run"][..], &["tool", "add"], &["contract", "check"], &["artifacts", "get"], &["gc"], &["doctor"], &["explain"]] {
+    for command in [
+        &["run"][..],
+        &["tool", "add"],
+        &["contract", "check"],
+        &["artifacts", "get"],
+        &["gc"],
+        &["doctor"],
+        &["explain"],
+    ] {
         let help = house.run(&[command, &["--help"]].concat()).ok().stdout;
         assert!(help.contains("Examples:"), "{command:?}");
     }

@@ -133,7 +133,8 @@ impl Ran {
 
     fn from(output: std::process::Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        let ran = Self { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) };
+        let ran =
+            Self { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) };
         assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
         ran
     }
@@ -190,7 +191,8 @@ pub(crate) fn builtin(name: &str) -> Vec<u8> {
 
 /// The manifest of a built-in tool, by its folder.
 pub(crate) fn manifest(folder: &str) -> String {
-    fs_err::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools").join(folder).join("tool.toml")).unwrap()
+    fs_err::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools").join(folder).join("tool.toml"))
+        .unwrap()
 }
 
 /// A preview 1 module that writes `blocks` blocks of 4096 `x` to its standard

@@ -8,7 +8,9 @@ fn a_command_becomes_a_tool_with_a_manifest_that_is_shown() {
     let file = house.file("My Talker.wasm", talker(1));
     let added = house.run(&["tool", "add", &file]).ok();
     assert_eq!(added.stdout, "");
-    for word in ["name = \"my-talker\"", "access = \"read\"", "adapted from a preview 1 module", "registered my-talker@0.1.0"] {
+    for word in
+        ["name = \"my-talker\"", "access = \"read\"", "adapted from a preview 1 module", "registered my-talker@0.1.0"]
+    {
         assert!(added.stderr.contains(word), "`{word}` is missing: {}", added.stderr);
     }
     let seen = house.run(&["run", "my-talker", "--json"]).ok().json();
@@ -23,7 +25,11 @@ fn imports_that_nothing_grants_are_stubs_that_can_be_seen() {
     let house = House::new();
     let file = house.file("unknown.wasm", guest("imports-unknown.wat"));
     let added = house.run(&["tool", "add", &file]).ok();
-    assert!(added.stderr.contains("imports = \"stub\"") && added.stderr.contains("example:unknown/thing"), "{}", added.stderr);
+    assert!(
+        added.stderr.contains("imports = \"stub\"") && added.stderr.contains("example:unknown/thing"),
+        "{}",
+        added.stderr
+    );
     let shown = house.run(&["tool", "show", "unknown"]).ok();
     assert!(shown.stdout.contains("wasm.imports") && shown.stdout.contains("stub"), "{}", shown.stdout);
 }
@@ -32,7 +38,10 @@ fn imports_that_nothing_grants_are_stubs_that_can_be_seen() {
 fn a_manifest_is_found_beside_the_component() {
     let house = House::new();
     let file = house.file("pkg/count.wasm", builtin("text.count"));
-    house.file("pkg/tool.toml", manifest("text-count").replace("\nname = \"text.count\"\nversion", "\nname = \"my.count\"\nversion"));
+    house.file(
+        "pkg/tool.toml",
+        manifest("text-count").replace("\nname = \"text.count\"\nversion", "\nname = \"my.count\"\nversion"),
+    );
     house.run(&["tool", "add", &file]).ok();
     let seen = house.run(&["run", "my.count", "--arg", "path=a.txt", "--json"]).ok().json();
     assert_eq!(seen["data"]["lines"], 2);
@@ -47,9 +56,15 @@ fn a_component_that_says_it_is_another_tool_is_refused() {
     let file = house.file("count.wasm", builtin("text.count"));
     let other = manifest("text-count").replace("name = \"text.count\"", "name = \"my.count\"");
     let other = house.file("other.toml", other);
-    house.refuses(&["tool", "add", &file, "--manifest", &other], 2, "tool-check-failed", &["`name`", "text.count", "my.count"]);
+    house.refuses(
+        &["tool", "add", &file, "--manifest", &other],
+        2,
+        "tool-check-failed",
+        &["`name`", "text.count", "my.count"],
+    );
     let wider = manifest("text-count").replace("\nname = \"text.count\"\nversion", "\nname = \"my.count\"\nversion");
-    let wider = house.file("wider.toml", wider.replacen("additionalProperties = false", "additionalProperties = true", 1));
+    let wider =
+        house.file("wider.toml", wider.replacen("additionalProperties = false", "additionalProperties = true", 1));
     house.refuses(&["tool", "add", &file, "--manifest", &wider], 2, "tool-check-failed", &["`input`"]);
     assert_eq!(files(&house.state().join("tools")), Vec::<String>::new());
 }
@@ -86,7 +101,12 @@ fn a_check_that_fails_says_which_and_why() {
     house.file("pkg/tool.toml", wrong);
     let ran = house.run(&["tool", "check", &file]);
     assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stderr.contains("error [tool-check-failed]") && ran.stdout.contains("at `/lines`: expected 9"), "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stderr.contains("error [tool-check-failed]") && ran.stdout.contains("at `/lines`: expected 9"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
     house.file("pkg/tool.toml", manifest("text-count").replace("error = \"not-found\"", "error = \"denied\""));
     let ran = house.run(&["tool", "check", &file]);
     assert!(ran.code == 2 && ran.stdout.contains("expected error `denied`"), "{}", ran.stdout);
@@ -101,7 +121,17 @@ fn a_check_that_fails_says_which_and_why() {
 fn a_tool_is_shown_for_people_and_for_programs() {
     let house = House::new();
     let shown = house.run(&["tool", "show", "text.count"]).ok().stdout;
-    for word in ["text.count@1.0.0", "Arguments", "path", "required", "Result", "not-found", "filesystem[/workspace]", "derived: none", "sha256 "] {
+    for word in [
+        "text.count@1.0.0",
+        "Arguments",
+        "path",
+        "required",
+        "Result",
+        "not-found",
+        "filesystem[/workspace]",
+        "derived: none",
+        "sha256 ",
+    ] {
         assert!(shown.contains(word), "`{word}` is missing: {shown}");
     }
     let json = house.run(&["tool", "show", "text.count", "--json"]).ok().json();

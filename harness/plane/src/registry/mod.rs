@@ -74,7 +74,8 @@ impl Tool {
             })
         };
         let input = compile("input", &manifest.input)?;
-        let output = manifest.output.as_ref().map(|schema| compile("output", schema)).transpose()?.map(Schema::for_result);
+        let output =
+            manifest.output.as_ref().map(|schema| compile("output", schema)).transpose()?.map(Schema::for_result);
         let registered = Registered { digest, bytes, entry: manifest.entry.clone(), name: manifest.name.to_string() };
         Ok(Self { manifest, registered, builtin, input, output })
     }
@@ -95,7 +96,12 @@ impl Registry {
     pub fn get(&self, wanted: &Wanted) -> Result<Tool, Problem> {
         if let Some((builtin, manifest)) = self.builtin(&wanted.name)? {
             if wanted.version.as_ref().is_none_or(|version| *version == manifest.version) {
-                return Tool::new(manifest, Digest::of(builtin.component), ArtifactBytes::Embedded(builtin.component), true);
+                return Tool::new(
+                    manifest,
+                    Digest::of(builtin.component),
+                    ArtifactBytes::Embedded(builtin.component),
+                    true,
+                );
             }
             return Err(self.unknown(wanted, &[manifest.version]));
         }
@@ -128,7 +134,10 @@ impl Registry {
                 out.push(Listed { capability, title, artifact: tool.registered.digest, builtin: false });
             }
         }
-        out.sort_by(|a, b| (&a.capability.name, a.capability.version.precedence()).cmp(&(&b.capability.name, b.capability.version.precedence())));
+        out.sort_by(|a, b| {
+            (&a.capability.name, a.capability.version.precedence())
+                .cmp(&(&b.capability.name, b.capability.version.precedence()))
+        });
         Ok(out)
     }
 
@@ -153,7 +162,9 @@ impl Registry {
             return problem.with_help(format!("registered versions of `{}`: {}", wanted.name, known.join(", ")));
         }
         let mut names: BTreeMap<String, ()> = BTreeMap::new();
-        names.extend(self.builtins.iter().filter_map(|builtin| Some((parse(builtin.manifest).ok()?.name.to_string(), ()))));
+        names.extend(
+            self.builtins.iter().filter_map(|builtin| Some((parse(builtin.manifest).ok()?.name.to_string(), ()))),
+        );
         names.extend(self.names().unwrap_or_default().into_iter().map(|name| (name.to_string(), ())));
         match nearest(wanted.name.as_str(), names.keys().map(String::as_str)) {
             Some(near) => problem.with_help(format!("did you mean `{near}`? `glovebox tool list` shows all")),

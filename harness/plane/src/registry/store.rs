@@ -35,7 +35,12 @@ impl Registry {
             return Err(Problem::new(Code::ToolReserved, format!("`{}` is a built-in tool", capability.name)));
         }
         // Schemas are checked before anything is written.
-        let tool = Tool::new(manifest, Digest::of(component), ArtifactBytes::File(self.place(&capability).join(COMPONENT)), false)?;
+        let tool = Tool::new(
+            manifest,
+            Digest::of(component),
+            ArtifactBytes::File(self.place(&capability).join(COMPONENT)),
+            false,
+        )?;
         let record = Record {
             schema: RecordSchema::V1,
             capability: capability.clone(),
@@ -66,7 +71,10 @@ impl Registry {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let versions = self.versions(&capability.name)?;
-                Err(self.unknown(&env_contracts::Wanted { name: capability.name.clone(), version: Some(capability.version.clone()) }, &versions))
+                Err(self.unknown(
+                    &env_contracts::Wanted { name: capability.name.clone(), version: Some(capability.version.clone()) },
+                    &versions,
+                ))
             }
             Err(error) => Err(io_problem("cannot remove the tool", Code::StateUnavailable, &error)),
         }
@@ -75,9 +83,11 @@ impl Registry {
     pub(super) fn load(&self, capability: &CapabilityRef) -> Result<Tool, Problem> {
         let place = self.place(capability);
         let damaged = |what: String| {
-            Problem::new(Code::StateUnavailable, what).with_help(format!("`glovebox tool remove {capability}` and register it again"))
+            Problem::new(Code::StateUnavailable, what)
+                .with_help(format!("`glovebox tool remove {capability}` and register it again"))
         };
-        let record = self.record(capability)?.ok_or_else(|| damaged(format!("the record of `{capability}` is gone")))?;
+        let record =
+            self.record(capability)?.ok_or_else(|| damaged(format!("the record of `{capability}` is gone")))?;
         let text = fs_err::read_to_string(place.join(MANIFEST)).map_err(|error| damaged(error.to_string()))?;
         if Digest::of(text.as_bytes()) != record.manifest {
             return Err(damaged(format!("the manifest of `{capability}` was changed after it was registered")));
@@ -102,9 +112,9 @@ impl Registry {
     fn record(&self, capability: &CapabilityRef) -> Result<Option<Record>, Problem> {
         let path = self.record_path(capability);
         match fs_err::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(|error| Problem::new(Code::StateUnavailable, format!("`{}` can't be read: {error}", path.display()))),
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+                Problem::new(Code::StateUnavailable, format!("`{}` can't be read: {error}", path.display()))
+            }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(io_problem("cannot read the registry", Code::StateUnavailable, &error)),
         }
@@ -117,7 +127,14 @@ impl Registry {
     /// Writes everything beside its place and moves it there: the record
     /// first and never over another, so that of two processes that register
     /// the same version at once with different bytes, one fails.
-    fn write(&self, capability: &CapabilityRef, manifest: &str, component: &[u8], record: &Record, known: bool) -> Result<(), Problem> {
+    fn write(
+        &self,
+        capability: &CapabilityRef,
+        manifest: &str,
+        component: &[u8],
+        record: &Record,
+        known: bool,
+    ) -> Result<(), Problem> {
         let failed = |error: std::io::Error| io_problem("cannot register the tool", Code::StateUnavailable, &error);
         let folder = self.dir.join(capability.name.as_str());
         fs_err::create_dir_all(&folder).map_err(failed)?;
@@ -161,7 +178,8 @@ fn conflict(known: &Record, record: &Record) -> Result<(), Problem> {
     } else {
         ("component", &known.artifact, &record.artifact)
     };
-    let message = format!("`{}` is registered with {what} {}, this one is {}", record.capability, was.short(), is.short());
+    let message =
+        format!("`{}` is registered with {what} {}, this one is {}", record.capability, was.short(), is.short());
     Err(Problem::new(Code::ToolConflict, message))
 }
 
@@ -193,4 +211,3 @@ fn entries(dir: &Path) -> Result<Vec<String>, Problem> {
         Err(error) => Err(failed(error)),
     }
 }
-

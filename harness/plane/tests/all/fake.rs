@@ -11,8 +11,8 @@ use glovebox_artifacts::ArtifactStore;
 use glovebox_plane::{ActionService, Builtin, Parts, Registry, Submission, TimeOrderedIds, Unwatched};
 use glovebox_runtime::job::{End, Frame, JobUsage};
 use glovebox_runtime::{
-    Admission, Backend, Bound, BoxFuture, Budgets, Cleared, Enforcement, Ports, Prepared, Registered, RunReport, Runtime,
-    Stop, SystemClock, default_ceiling,
+    Admission, Backend, Bound, BoxFuture, Budgets, Cleared, Enforcement, Ports, Prepared, Registered, RunReport,
+    Runtime, Stop, SystemClock, default_ceiling,
 };
 
 /// What a run does: it sees the bound plan and its ports, and says how it ends.
@@ -53,7 +53,8 @@ impl Backend for Scripted {
 }
 
 /// The start of every manifest here.
-pub(crate) const HEAD: &str = "schema = \"glovebox/tool/v1\"\nversion = \"1.0.0\"\ntitle = \"t\"\ndescription = \"d\"\n";
+pub(crate) const HEAD: &str =
+    "schema = \"glovebox/tool/v1\"\nversion = \"1.0.0\"\ntitle = \"t\"\ndescription = \"d\"\n";
 
 /// A tool with the interface, a workspace and outputs.
 pub(crate) const TOOL: &str = r#"
@@ -139,9 +140,19 @@ impl House {
         self.submit(tool, "{}", |submission| submission.request.scope = Some(scope)).unwrap()
     }
 
-    pub(crate) fn submit(&self, tool: &str, args: &str, change: impl FnOnce(&mut Submission)) -> Result<Observation, Problem> {
+    pub(crate) fn submit(
+        &self,
+        tool: &str,
+        args: &str,
+        change: impl FnOnce(&mut Submission),
+    ) -> Result<Observation, Problem> {
         let mut submission = Submission {
-            principal: Principal { tenant: "local".parse().unwrap(), user: "u".parse().unwrap(), agent: None, chain: Vec::new() },
+            principal: Principal {
+                tenant: "local".parse().unwrap(),
+                user: "u".parse().unwrap(),
+                agent: None,
+                chain: Vec::new(),
+            },
             request: ActionRequest::new(tool.parse().unwrap(), serde_json::Value::Null),
             received: Some(args.as_bytes().to_vec()),
             workspace: Some(self.dir.path().join("workspace")),

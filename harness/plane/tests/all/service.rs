@@ -24,7 +24,8 @@ fn a_tool_gets_the_canonical_arguments_and_its_result_comes_back() {
     assert_eq!(seen.text, r#"{"ok":true}"#);
     assert_eq!((seen.effects.derived, seen.effects.side_effects), (DerivedEffects::None, SideEffects::None));
     assert_eq!(seen.evidence[0].sha256, Digest::of(b"text"));
-    let sealed = seen.enforcement.iter().find(|clause| clause.clause.as_str() == "filesystem[/workspace/a.txt]").unwrap();
+    let sealed =
+        seen.enforcement.iter().find(|clause| clause.clause.as_str() == "filesystem[/workspace/a.txt]").unwrap();
     assert_eq!(sealed.content, Some(Content::Sealed));
     assert!(seen.intent.is_some() && seen.plan.is_some());
 }
@@ -59,13 +60,21 @@ fn what_can_not_be_planned_is_refused_with_its_place() {
     }
     for (scope, kind, which) in [
         ("[limits]\nwall = \"1h\"", OutcomeKind::PolicyDenied, "limits.wall"),
-        ("[network]\negress = [{ host = \"a.com\", ports = [443] }]", OutcomeKind::PolicyDenied, "network.egress[a.com]"),
+        (
+            "[network]\negress = [{ host = \"a.com\", ports = [443] }]",
+            OutcomeKind::PolicyDenied,
+            "network.egress[a.com]",
+        ),
         (
             "filesystem = [{ guest = \"/workspace\", source = \"workspace\", access = \"write\" }]",
             OutcomeKind::PolicyDenied,
             "filesystem[/workspace]",
         ),
-        ("filesystem = [{ guest = \"/etc\", source = \"host:/etc\", access = \"read\" }]", OutcomeKind::PolicyDenied, "filesystem[/etc]"),
+        (
+            "filesystem = [{ guest = \"/etc\", source = \"host:/etc\", access = \"read\" }]",
+            OutcomeKind::PolicyDenied,
+            "filesystem[/etc]",
+        ),
     ] {
         let seen = house.scoped("fake.tool", scope);
         assert_eq!((seen.outcome.kind, seen.outcome.which.as_deref()), (kind, Some(which)), "{:?}", seen.outcome);
@@ -84,7 +93,10 @@ fn tools_that_want_too_much_are_refused_by_clause() {
         (TOOL.replace("64MiB", "64GiB"), "limits.memory"),
         (TOOL.replace("wall = \"10s\"", "wall = \"10h\""), "limits.wall"),
         (TOOL.replace("access = \"read\"", "access = \"write\""), "filesystem[/workspace]"),
-        (contract("network = { egress = [{ host = \"a.com\", ports = [443], max = \"1MiB\", connections = 1 }] }"), "network.egress[a.com]"),
+        (
+            contract("network = { egress = [{ host = \"a.com\", ports = [443], max = \"1MiB\", connections = 1 }] }"),
+            "network.egress[a.com]",
+        ),
         (contract("state = { persistence = \"environment\" }"), "state.persistence"),
         (contract("isolation = { sharing = \"agent\" }"), "isolation.sharing"),
     ] {
@@ -130,7 +142,14 @@ fn a_timeout_can_only_shorten() {
 #[test]
 fn ends_have_names_of_their_own() {
     let house = House::new(TOOL);
-    let failure = |kind: &str| End::Failed(ToolFailure { kind: kind.into(), message: "no".into(), retryable: false, details: Some(r#"{"a":1}"#.into()) });
+    let failure = |kind: &str| {
+        End::Failed(ToolFailure {
+            kind: kind.into(),
+            message: "no".into(),
+            retryable: false,
+            details: Some(r#"{"a":1}"#.into()),
+        })
+    };
     for (end, shown, code) in [
         (End::TimedOut(Timer::Wall), "timed-out(wall)", Code::TimedOut),
         (End::TimedOut(Timer::Idle), "timed-out(idle)", Code::TimedOut),
@@ -162,7 +181,9 @@ fn ends_have_names_of_their_own() {
 fn what_a_request_expects_is_held_against_the_result() {
     let house = House::new(TOOL);
     house.on_run(|_, _| returned(r#"{"ok":1}"#));
-    let expect = |schema: serde_json::Value| house.submit("fake.tool", "{}", |submission| submission.request.expect = Some(schema)).unwrap();
+    let expect = |schema: serde_json::Value| {
+        house.submit("fake.tool", "{}", |submission| submission.request.expect = Some(schema)).unwrap()
+    };
     assert_eq!(expect(json!({ "required": ["ok"] })).outcome.code, None);
     assert_eq!(expect(json!({ "required": ["more"] })).outcome.code, Some(Code::ToolBadResult));
     assert_eq!(expect(json!({ "$ref": "https://example.com/x" })).outcome.code, Some(Code::SchemaRejected));

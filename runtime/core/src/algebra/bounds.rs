@@ -54,10 +54,14 @@ fn judge(clause: &Clause<'_>, contract: &Contract, bounds: &Bounds) -> (bool, Op
         Clause::Mount(mount) => match &mount.source {
             Source::Workspace | Source::Host(_) => {
                 let mut fitting = bounds.filesystem.iter().filter(|bound| {
-                    source_bounded(&mount.source, &bound.source) && bound.guest.as_ref().is_none_or(|guest| *guest == mount.guest)
+                    source_bounded(&mount.source, &bound.source)
+                        && bound.guest.as_ref().is_none_or(|guest| *guest == mount.guest)
                 });
                 let most = fitting.clone().map(|bound| bound.access).max();
-                (fitting.any(|bound| mount.access <= bound.access), most.map(|access| format!("{access} {}", mount.source)))
+                (
+                    fitting.any(|bound| mount.access <= bound.access),
+                    most.map(|access| format!("{access} {}", mount.source)),
+                )
             }
             // These hold what the request itself brings or makes.
             Source::Input(_) | Source::Artifact(_) | Source::Scratch | Source::Outputs => (true, None),
@@ -65,21 +69,42 @@ fn judge(clause: &Clause<'_>, contract: &Contract, bounds: &Bounds) -> (bool, Op
         Clause::Egress(rule) => (bounds.network.egress.iter().any(|outer| network::rule_le(rule, outer)), None),
         Clause::Ingress(port) => (bounds.network.ingress.contains(port), None),
         Clause::Secret(secret) => (vec![(*secret).clone()].le(&bounds.secrets), None),
-        Clause::Delegation(identity) => (identity.delegation <= bounds.delegation, Some(format!("{:?}", bounds.delegation).to_lowercase())),
+        Clause::Delegation(identity) => {
+            (identity.delegation <= bounds.delegation, Some(format!("{:?}", bounds.delegation).to_lowercase()))
+        }
         Clause::Persistence(_) | Clause::Snapshot(_) => (contract.state.le(&bounds.state), None),
-        Clause::Sharing(_) => (contract.isolation.le(&bounds.isolation), Some(Clause::Sharing(bounds.isolation.sharing).value())),
+        Clause::Sharing(_) => {
+            (contract.isolation.le(&bounds.isolation), Some(Clause::Sharing(bounds.isolation.sharing).value()))
+        }
         Clause::Label(_) => (contract.data.le(&bounds.data), Some(Clause::Label(bounds.data.label).value())),
-        Clause::Audit(_) | Clause::Retain(_) => (contract.audit.le(&bounds.audit), Some(Clause::Audit(bounds.audit.level).value())),
-        Clause::CleanScratch(_) => (contract.cleanup.le(&bounds.cleanup), Some(Clause::CleanScratch(bounds.cleanup.scratch).value())),
+        Clause::Audit(_) | Clause::Retain(_) => {
+            (contract.audit.le(&bounds.audit), Some(Clause::Audit(bounds.audit.level).value()))
+        }
+        Clause::CleanScratch(_) => {
+            (contract.cleanup.le(&bounds.cleanup), Some(Clause::CleanScratch(bounds.cleanup.scratch).value()))
+        }
         Clause::Imports(_) => (contract.wasm.le(&bounds.wasm), Some(Clause::Imports(bounds.wasm.imports).value())),
         // These ask the host for something it has or has not; they grant nothing.
-        Clause::Os(_) | Clause::Arch(_) | Clause::Image(_) | Clause::Runtime(_) | Clause::Hide(_) | Clause::Package(_) => (true, None),
+        Clause::Os(_)
+        | Clause::Arch(_)
+        | Clause::Image(_)
+        | Clause::Runtime(_)
+        | Clause::Hide(_)
+        | Clause::Package(_) => (true, None),
         // A need above the limit was refused with the contract; above the
         // ceiling it is the filled-in limit that is exceeded.
-        Clause::NeedMemory(size) => (bounds.limits.memory.is_none_or(|most| *size <= most), bounds.limits.memory.map(|m| m.to_string())),
-        Clause::NeedStorage(size) => (bounds.limits.storage.is_none_or(|most| *size <= most), bounds.limits.storage.map(|m| m.to_string())),
-        Clause::NeedCpus(cpus) => (bounds.limits.cpus.is_none_or(|most| *cpus <= most), bounds.limits.cpus.map(|m| m.to_string())),
-        Clause::NeedGpu(count) => (bounds.limits.gpu.is_none_or(|most| *count <= most), bounds.limits.gpu.map(|m| m.to_string())),
+        Clause::NeedMemory(size) => {
+            (bounds.limits.memory.is_none_or(|most| *size <= most), bounds.limits.memory.map(|m| m.to_string()))
+        }
+        Clause::NeedStorage(size) => {
+            (bounds.limits.storage.is_none_or(|most| *size <= most), bounds.limits.storage.map(|m| m.to_string()))
+        }
+        Clause::NeedCpus(cpus) => {
+            (bounds.limits.cpus.is_none_or(|most| *cpus <= most), bounds.limits.cpus.map(|m| m.to_string()))
+        }
+        Clause::NeedGpu(count) => {
+            (bounds.limits.gpu.is_none_or(|most| *count <= most), bounds.limits.gpu.map(|m| m.to_string()))
+        }
         Clause::Wall(_)
         | Clause::Idle(_)
         | Clause::Cpu(_)

@@ -13,7 +13,8 @@ impl Narrow for Network {
     }
 
     fn narrow(&self, other: &Self) -> Self {
-        let egress = self.egress.iter().flat_map(|a| other.egress.iter().filter_map(move |b| rule_narrow(a, b))).collect();
+        let egress =
+            self.egress.iter().flat_map(|a| other.egress.iter().filter_map(move |b| rule_narrow(a, b))).collect();
         let ingress = self.ingress.iter().filter(|port| other.ingress.contains(port)).cloned().collect();
         Self { egress, ingress }
     }

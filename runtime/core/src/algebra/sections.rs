@@ -210,7 +210,9 @@ pub(super) fn path_within(path: &str, outer: &str) -> bool {
 /// Whether a bound is for this kind of source.
 pub(super) fn source_bounded(source: &Source, bound: &Source) -> bool {
     match (source, bound) {
-        (Source::Host(path), Source::Host(outer)) => path_within(path, outer) && !path.split('/').any(|part| part == ".."),
+        (Source::Host(path), Source::Host(outer)) => {
+            path_within(path, outer) && !path.split('/').any(|part| part == "..")
+        }
         (source, bound) => source == bound,
     }
 }

@@ -104,14 +104,23 @@ pub struct BoundFile {
 /// where an input is missing or none is mounted, `limit-hit` where there is
 /// more to seal than may be, and the host's own.
 pub fn bind(binding: Binding<'_>) -> Result<Files, Problem> {
-    let mut files = Files { mounts: Vec::new(), sealed: Vec::new(), outputs: None, facts: BoundFacts::default(), evidence: Vec::new() };
+    let mut files = Files {
+        mounts: Vec::new(),
+        sealed: Vec::new(),
+        outputs: None,
+        facts: BoundFacts::default(),
+        evidence: Vec::new(),
+    };
     let mut sealer = seal::Sealer::new(binding.run_dir, binding.max_sealed);
     let mut inputs = Inputs::new(binding.inputs, binding.artifacts);
     for mount in &binding.plan.contract.filesystem {
         match &mount.source {
             Source::Workspace => {
                 let path = binding.workspace.ok_or_else(|| {
-                    Problem::new(Code::WorkspaceUnavailable, format!("`{}` shows the workspace, and the request has none", mount.guest))
+                    Problem::new(
+                        Code::WorkspaceUnavailable,
+                        format!("`{}` shows the workspace, and the request has none", mount.guest),
+                    )
                 })?;
                 let opened = open_folder(path, binding.protect)?;
                 files.facts.workspace = Some(WorkspaceIdentity {
@@ -156,7 +165,9 @@ impl Files {
     /// that lie in it.
     fn push_folder(&mut self, mount: &Mount, opened: Opened, protect: &[PathBuf]) {
         let mut hide: Vec<String> = mount.hidden().into_iter().map(Into::into).collect();
-        let ours = protect.iter().filter_map(|path| path.canonicalize().ok()?.strip_prefix(&opened.path).ok().map(Path::to_owned));
+        let ours = protect
+            .iter()
+            .filter_map(|path| path.canonicalize().ok()?.strip_prefix(&opened.path).ok().map(Path::to_owned));
         hide.extend(ours.filter_map(|path| path.to_str().map(globset::escape)).filter(|path| !path.is_empty()));
         self.push(mount, opened.dir, hide);
     }
@@ -172,7 +183,10 @@ fn seal_argument(argument: &PathArgument, sealer: &mut seal::Sealer<'_>, files: 
     let relative = match argument.value.strip_prefix('/') {
         None => argument.value.as_str(),
         Some(_) => {
-            let rest = argument.value.strip_prefix(argument.mount.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+            let rest = argument
+                .value
+                .strip_prefix(argument.mount.as_str())
+                .filter(|rest| rest.is_empty() || rest.starts_with('/'));
             let rest = rest.ok_or_else(|| outside(&format!("does not lie in `{}`", argument.mount)))?;
             rest.trim_start_matches('/')
         }
@@ -189,11 +203,10 @@ fn seal_argument(argument: &PathArgument, sealer: &mut seal::Sealer<'_>, files: 
             return Err(outside("leads out of its folder"));
         }
     }
-    let mount = files
-        .mounts
-        .iter()
-        .find(|mount| mount.guest == argument.mount)
-        .ok_or_else(|| outside(&format!("needs `{}`, which the effective contract does not mount", argument.mount)))?;
+    let mount =
+        files.mounts.iter().find(|mount| mount.guest == argument.mount).ok_or_else(|| {
+            outside(&format!("needs `{}`, which the effective contract does not mount", argument.mount))
+        })?;
     let Some(found) = open_beneath(mount.dir.as_fd(), relative, &outside)? else {
         return Ok(());
     };

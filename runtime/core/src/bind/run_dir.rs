@@ -29,7 +29,9 @@ impl RunDir {
     /// `state-unavailable`, `disk-full`.
     pub fn create(parent: &Path, action: &str) -> Result<Self, Problem> {
         let path = parent.join(action);
-        let failed = |error: std::io::Error| crate::io_problem(&format!("cannot make `{}`", path.display()), Code::StateUnavailable, &error);
+        let failed = |error: std::io::Error| {
+            crate::io_problem(&format!("cannot make `{}`", path.display()), Code::StateUnavailable, &error)
+        };
         let make = || match rustix::fs::mkdir(&path, Mode::RWXU) {
             Err(rustix::io::Errno::NOENT) => {
                 fs_err::create_dir_all(parent)?;
@@ -40,7 +42,12 @@ impl RunDir {
         make().map_err(failed)?;
         let open = || -> std::io::Result<_> {
             let dir = rustix::fs::open(&path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-            let lock = rustix::fs::openat(&dir, LOCK, OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?;
+            let lock = rustix::fs::openat(
+                &dir,
+                LOCK,
+                OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC,
+                Mode::RUSR | Mode::WUSR,
+            )?;
             rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
             Ok((dir, lock))
         };
@@ -60,13 +67,23 @@ impl RunDir {
     /// `state-unavailable`, `disk-full`.
     pub fn folder(&self, name: &str) -> Result<OwnedFd, Problem> {
         let failed = |errno: rustix::io::Errno| {
-            crate::io_problem(&format!("cannot make `{}`", self.path.join(name).display()), Code::StateUnavailable, &errno.into())
+            crate::io_problem(
+                &format!("cannot make `{}`", self.path.join(name).display()),
+                Code::StateUnavailable,
+                &errno.into(),
+            )
         };
         match rustix::fs::mkdirat(&self.dir, name, Mode::RWXU) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(errno) => return Err(failed(errno)),
         }
-        rustix::fs::openat(&self.dir, name, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()).map_err(failed)
+        rustix::fs::openat(
+            &self.dir,
+            name,
+            OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+            Mode::empty(),
+        )
+        .map_err(failed)
     }
 
     /// A file in it under no name: gone with its last descriptor.
@@ -74,7 +91,9 @@ impl RunDir {
     /// # Errors
     /// `state-unavailable`, `disk-full`.
     pub fn unnamed_file(&self) -> Result<OwnedFd, Problem> {
-        let failed = |error: std::io::Error| crate::io_problem(&format!("cannot write in `{}`", self.path.display()), Code::StateUnavailable, &error);
+        let failed = |error: std::io::Error| {
+            crate::io_problem(&format!("cannot write in `{}`", self.path.display()), Code::StateUnavailable, &error)
+        };
         match rustix::fs::openat(&self.dir, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR) {
             Ok(fd) => Ok(fd),
             // Some network file systems can't; a name that is taken away at
@@ -82,8 +101,10 @@ impl RunDir {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::NOENT) => {
                 let name = "unnamed";
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-                let fd = rustix::fs::openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| failed(errno.into()))?;
-                rustix::fs::unlinkat(&self.dir, name, rustix::fs::AtFlags::empty()).map_err(|errno| failed(errno.into()))?;
+                let fd = rustix::fs::openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR)
+                    .map_err(|errno| failed(errno.into()))?;
+                rustix::fs::unlinkat(&self.dir, name, rustix::fs::AtFlags::empty())
+                    .map_err(|errno| failed(errno.into()))?;
                 Ok(fd)
             }
             Err(errno) => Err(failed(errno.into())),
@@ -117,7 +138,9 @@ impl Drop for RunDir {
 /// # Errors
 /// `state-unavailable` if the parent can't be read; a missing one is empty.
 pub fn sweep(parent: &Path, dry_run: bool) -> Result<Vec<PathBuf>, Problem> {
-    let failed = |error: std::io::Error| crate::io_problem(&format!("cannot sweep `{}`", parent.display()), Code::StateUnavailable, &error);
+    let failed = |error: std::io::Error| {
+        crate::io_problem(&format!("cannot sweep `{}`", parent.display()), Code::StateUnavailable, &error)
+    };
     let entries = match fs_err::read_dir(parent) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -126,21 +149,26 @@ pub fn sweep(parent: &Path, dry_run: bool) -> Result<Vec<PathBuf>, Problem> {
     let mut gone = Vec::new();
     for entry in entries {
         let path = entry.map_err(failed)?.path();
-        let Ok(dir) = rustix::fs::open(&path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) else {
+        let Ok(dir) = rustix::fs::open(
+            &path,
+            OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+            Mode::empty(),
+        ) else {
             continue;
         };
-        let lock = match rustix::fs::openat(&dir, LOCK, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
-            Ok(lock) => lock,
-            // Its owner is just about to make the lock, or died before it
-            // did; a removed empty folder only makes that owner's run fail.
-            Err(rustix::io::Errno::NOENT) => {
-                if !dry_run && fs_err::remove_dir(&path).is_ok() {
-                    gone.push(path);
+        let lock =
+            match rustix::fs::openat(&dir, LOCK, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
+                Ok(lock) => lock,
+                // Its owner is just about to make the lock, or died before it
+                // did; a removed empty folder only makes that owner's run fail.
+                Err(rustix::io::Errno::NOENT) => {
+                    if !dry_run && fs_err::remove_dir(&path).is_ok() {
+                        gone.push(path);
+                    }
+                    continue;
                 }
-                continue;
-            }
-            Err(_) => continue,
-        };
+                Err(_) => continue,
+            };
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }

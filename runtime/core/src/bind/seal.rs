@@ -50,7 +50,9 @@ impl<'a> Sealer<'a> {
             let copied = copy_hashed(&mut file, &mut copy, IN_MEMORY.min(self.left));
             // A file that grew past what memory takes goes to disk after all.
             match copied.map_err(|error| failed(what, &error))? {
-                Some((sha256, size)) => Some(Sealed { content: immutable(copy).map_err(|error| failed(what, &error))?, sha256, size }),
+                Some((sha256, size)) => {
+                    Some(Sealed { content: immutable(copy).map_err(|error| failed(what, &error))?, sha256, size })
+                }
                 None => None,
             }
         } else {
@@ -70,7 +72,8 @@ impl<'a> Sealer<'a> {
         let copied = copy_hashed(file, &mut copy, self.left).map_err(|error| failed(what, &error))?;
         let (sha256, size) = copied.ok_or_else(|| {
             let message = format!("`{what}`: inputs and path arguments together have more than {}", ByteSize(self.max));
-            Problem::new(Code::LimitHit, message).with_help("raise `limits.sealed` in the configuration, or give the tool less")
+            Problem::new(Code::LimitHit, message)
+                .with_help("raise `limits.sealed` in the configuration, or give the tool less")
         })?;
         Ok(Sealed { content: read_only(&copy).map_err(|error| failed(what, &error))?, sha256, size })
     }

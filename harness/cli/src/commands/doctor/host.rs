@@ -13,7 +13,10 @@ pub(super) fn facts() -> Vec<Line> {
     let mut lines = Vec::new();
     let name = rustix::system::uname();
     let word = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
-    lines.push(Line::ok("system", format!("{} {} on {}", word(name.sysname()), word(name.release()), word(name.machine()))));
+    lines.push(Line::ok(
+        "system",
+        format!("{} {} on {}", word(name.sysname()), word(name.release()), word(name.machine())),
+    ));
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let info = rustix::system::sysinfo();
     let memory = ByteSize(info.totalram.saturating_mul(info.mem_unit.into()));
@@ -40,9 +43,14 @@ fn cgroup() -> Line {
 /// the list of modules says whether it is there at all.
 fn landlock() -> Line {
     match read("/sys/kernel/security/lsm") {
-        Some(modules) if modules.split(',').any(|module| module == "landlock") => Line::ok("Landlock", "enabled in the kernel"),
+        Some(modules) if modules.split(',').any(|module| module == "landlock") => {
+            Line::ok("Landlock", "enabled in the kernel")
+        }
         Some(_) => Line::not_here("Landlock", "not enabled in the kernel; in-process actions don't need it"),
-        None => Line::not_here("Landlock", "the kernel does not show its security modules here; in-process actions don't need it"),
+        None => Line::not_here(
+            "Landlock",
+            "the kernel does not show its security modules here; in-process actions don't need it",
+        ),
     }
 }
 
@@ -67,7 +75,9 @@ fn namespaces() -> Line {
 pub(super) fn state(places: &Places) -> Result<String, Problem> {
     places.make()?;
     let shown = places.state.display();
-    let failed = |error: std::io::Error| io_problem(&format!("cannot write in the state folder `{shown}`"), Code::StateUnavailable, &error);
+    let failed = |error: std::io::Error| {
+        io_problem(&format!("cannot write in the state folder `{shown}`"), Code::StateUnavailable, &error)
+    };
     tempfile::tempfile_in(&places.state).map_err(failed)?;
     let about = rustix::fs::statvfs(&places.state).map_err(|errno| failed(errno.into()))?;
     let free = about.f_bavail.saturating_mul(about.f_frsize);

@@ -13,7 +13,7 @@ use super::printed;
 use crate::args::DoctorArgs;
 use crate::config::Config;
 use crate::house::{self, Places};
-use crate::print::{self, FAINT, FAILED, SUCCEEDED};
+use crate::print::{self, FAILED, FAINT, SUCCEEDED};
 use crate::terminal::{escaped, escaped_line};
 
 pub(crate) fn run(args: &DoctorArgs, config: &Config) -> Result<ExitCode, Problem> {
@@ -70,7 +70,9 @@ impl Line {
     fn required(what: &str, result: Result<String, Problem>) -> Self {
         match result {
             Ok(found) => Self::ok(what, found),
-            Err(problem) => Self { status: Status::Failed, help: Some(problem.help), ..Self::ok(what, problem.message) },
+            Err(problem) => {
+                Self { status: Status::Failed, help: Some(problem.help), ..Self::ok(what, problem.message) }
+            }
         }
     }
 }

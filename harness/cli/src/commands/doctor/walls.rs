@@ -101,7 +101,8 @@ fn attempts() -> Vec<Attempt> {
 /// Whether something came out that must not.
 fn reveals(seen: &Observation) -> bool {
     let outputs = [&seen.output.stdout, &seen.output.stderr];
-    seen.data.to_string().contains(SECRET) || outputs.iter().any(|stream| stream.text.as_ref().is_some_and(|text| text.contains(SECRET)))
+    seen.data.to_string().contains(SECRET)
+        || outputs.iter().any(|stream| stream.text.as_ref().is_some_and(|text| text.contains(SECRET)))
 }
 
 pub(super) fn test(config: &Config) -> Result<Vec<Line>, Problem> {
@@ -109,7 +110,9 @@ pub(super) fn test(config: &Config) -> Result<Vec<Line>, Problem> {
         Ok(service) => service,
         Err(problem) => return Ok(vec![Line::required("wasm-in-process", Err(problem))]),
     };
-    let folder = prepare().map_err(|error| Problem::new(Code::StateUnavailable, format!("cannot make a workspace for the self-tests: {error}")))?;
+    let folder = prepare().map_err(|error| {
+        Problem::new(Code::StateUnavailable, format!("cannot make a workspace for the self-tests: {error}"))
+    })?;
     let workspace = folder.path().join("workspace");
     let runtime = house::tokio_runtime()?;
     let progress = Progress::start();
@@ -122,7 +125,10 @@ pub(super) fn test(config: &Config) -> Result<Vec<Line>, Problem> {
     }
     runtime.shutdown_background();
     progress.end();
-    lines.push(Line::not_here("second wall", "actions run in this process: the engine is the only wall; use it for code of one trust domain"));
+    lines.push(Line::not_here(
+        "second wall",
+        "actions run in this process: the engine is the only wall; use it for code of one trust domain",
+    ));
     lines.push(Line::not_here("containers", "there is no container backend; a contract that needs one is refused"));
     Ok(lines)
 }
@@ -132,11 +138,19 @@ fn judge(attempt: &Attempt, seen: &Observation) -> Result<String, Problem> {
         return Ok(attempt.proven.to_owned());
     }
     let message = seen.outcome.message.as_deref().unwrap_or("without a message");
-    Err(Problem::new(Code::BackendError, format!("expected: {}; it ended as {}: {message}", attempt.proven, seen.outcome))
-        .with_help("run no tools that you don't trust here, and report this"))
+    Err(Problem::new(
+        Code::BackendError,
+        format!("expected: {}; it ended as {}: {message}", attempt.proven, seen.outcome),
+    )
+    .with_help("run no tools that you don't trust here, and report this"))
 }
 
-async fn observe(service: &ActionService, attempt: &Attempt, workspace: &Path, watch: Arc<crate::progress::Line>) -> Result<Observation, Problem> {
+async fn observe(
+    service: &ActionService,
+    attempt: &Attempt,
+    workspace: &Path,
+    watch: Arc<crate::progress::Line>,
+) -> Result<Observation, Problem> {
     let usage = |error: String| Problem::new(Code::BackendError, error);
     let mut request = ActionRequest::new(attempt.tool.parse().map_err(usage)?, Value::Null);
     request.scope = Some(Scope::from_toml(attempt.scope).map_err(|error| Problem::of(&error))?);

@@ -35,7 +35,11 @@ pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Probl
 
     let mut err = anstream::stderr().lock();
     if text.from.is_none() {
-        let _ = writeln!(err, "it has no manifest; this one was made, and is what is registered:\n\n{}", escaped(&text.text));
+        let _ = writeln!(
+            err,
+            "it has no manifest; this one was made, and is what is registered:\n\n{}",
+            escaped(&text.text)
+        );
     }
     let capability = tool.manifest.capability();
     let adapted = if source.adapted { ", adapted from a preview 1 module" } else { "" };

@@ -34,7 +34,11 @@ pub(crate) fn run(args: &ToolCheckArgs, config: &Config) -> Result<ExitCode, Pro
     };
     let report = subject.check(config)?;
     if !report.passed {
-        let failed = report.checks.iter().filter(|check| check.failure.is_some()).map(|check| format!("{} {}", check.kind, check.subject));
+        let failed = report
+            .checks
+            .iter()
+            .filter(|check| check.failure.is_some())
+            .map(|check| format!("{} {}", check.kind, check.subject));
         let message = format!("`{}` fails {}", report.tool, failed.collect::<Vec<_>>().join(", "));
         print::problem(&Problem::new(Code::ToolCheckFailed, message));
     }
@@ -60,7 +64,9 @@ impl Subject {
         let tool = registry.get(&wanted)?;
         let component = match &tool.registered.bytes {
             ArtifactBytes::Embedded(bytes) => bytes.to_vec(),
-            ArtifactBytes::File(path) => fs_err::read(path).map_err(|error| Problem::new(Code::StateUnavailable, error.to_string()))?,
+            ArtifactBytes::File(path) => {
+                fs_err::read(path).map_err(|error| Problem::new(Code::StateUnavailable, error.to_string()))?
+            }
         };
         Ok(Self { tool, component, registry, places, _folder: None })
     }
@@ -72,7 +78,9 @@ impl Subject {
         let wish = Wish { name: None, version: "0.1.0" };
         let text = Text::find(path, args.manifest.as_deref(), &source, &wish)?;
         text.parse()?;
-        let folder = tempfile::tempdir().map_err(|error| Problem::new(Code::StateUnavailable, format!("cannot make a temporary folder: {error}")))?;
+        let folder = tempfile::tempdir().map_err(|error| {
+            Problem::new(Code::StateUnavailable, format!("cannot make a temporary folder: {error}"))
+        })?;
         let places = Places { state: folder.path().join("state") };
         let registry = Registry::new(places.tools(), Vec::new());
         places.make()?;
@@ -150,7 +158,8 @@ impl Check {
         let above = line.above_ceiling.as_ref().map(|had| format!("it asks {}, the ceiling has {had}", line.value));
         // One backend that enforces it is enough.
         let all: Vec<Option<String>> = line.answers.iter().map(refused).collect();
-        let nobody = all.iter().all(Option::is_some).then(|| all.iter().flatten().cloned().collect::<Vec<_>>().join("; "));
+        let nobody =
+            all.iter().all(Option::is_some).then(|| all.iter().flatten().cloned().collect::<Vec<_>>().join("; "));
         Self { kind: "contract", subject: line.clause.clone(), failure: above.or(nobody) }
     }
 }
@@ -163,7 +172,11 @@ impl Report {
             match failure {
                 None => writeln!(out, "{SUCCEEDED}ok{SUCCEEDED:#}      {kind}  {subject}")?,
                 Some(failure) => {
-                    writeln!(out, "{FAILED}failed{FAILED:#}  {kind}  {subject}\n          {}", escaped(failure).replace('\n', "\n          "))?;
+                    writeln!(
+                        out,
+                        "{FAILED}failed{FAILED:#}  {kind}  {subject}\n          {}",
+                        escaped(failure).replace('\n', "\n          ")
+                    )?;
                 }
             }
         }

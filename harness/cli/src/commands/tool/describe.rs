@@ -71,7 +71,8 @@ pub(super) fn compile(component: &[u8], manifest: &Manifest, places: &Places, co
 /// What a tool says of itself never counts; where it contradicts the
 /// manifest, one of them belongs to another tool.
 fn compare(said: &str, entry: Option<&str>, manifest: &Manifest) -> Result<(), Problem> {
-    let said: Value = serde_json::from_str(said).map_err(|error| failed(format!("`describe` answers no JSON: {error}")))?;
+    let said: Value =
+        serde_json::from_str(said).map_err(|error| failed(format!("`describe` answers no JSON: {error}")))?;
     let Value::Object(said) = said else { return Err(failed("`describe` answers no object".into())) };
     let mut expected = BTreeMap::from([
         ("name", Value::from(entry.unwrap_or(manifest.name.as_str()))),
@@ -85,13 +86,18 @@ fn compare(said: &str, entry: Option<&str>, manifest: &Manifest) -> Result<(), P
         .iter()
         .filter_map(|(key, registered)| {
             let own = said.get(*key)?;
-            (!equal(own, registered)).then(|| format!("`{key}` ({} there, {} in the manifest)", short(own), short(registered)))
+            (!equal(own, registered))
+                .then(|| format!("`{key}` ({} there, {} in the manifest)", short(own), short(registered)))
         })
         .collect();
     if !said.contains_key("name") {
         return Err(failed("`describe` does not say the tool's name".into()));
     }
-    if differing.is_empty() { Ok(()) } else { Err(failed(format!("what the tool says of itself differs: {}", differing.join(", ")))) }
+    if differing.is_empty() {
+        Ok(())
+    } else {
+        Err(failed(format!("what the tool says of itself differs: {}", differing.join(", "))))
+    }
 }
 
 fn equal(a: &Value, b: &Value) -> bool {
@@ -109,7 +115,8 @@ fn short(value: &Value) -> String {
 }
 
 fn failed(message: String) -> Problem {
-    Problem::new(Code::ToolCheckFailed, message).with_help("let the manifest and the component come from the same build")
+    Problem::new(Code::ToolCheckFailed, message)
+        .with_help("let the manifest and the component come from the same build")
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ pub(super) async fn run(service: &ActionService, tool: &Tool, example: &Example)
 }
 
 async fn observe(service: &ActionService, tool: &Tool, example: &Example) -> Result<Observation, Problem> {
-    let failed = |error: std::io::Error| Problem::new(Code::FileUnreadable, format!("cannot make the workspace: {error}"));
+    let failed =
+        |error: std::io::Error| Problem::new(Code::FileUnreadable, format!("cannot make the workspace: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
     let workspace = folder.path().join("workspace");
     fs_err::create_dir(&workspace).map_err(failed)?;
@@ -61,7 +62,11 @@ fn judge(example: &Example, observation: &Observation) -> Result<(), String> {
         format!("it ended as {outcome}{message}")
     };
     if let Some(error) = &example.error {
-        let names = [outcome.which.clone(), outcome.exit.map(|exit| format!("exit:{exit}")), outcome.code.map(|code| code.to_string())];
+        let names = [
+            outcome.which.clone(),
+            outcome.exit.map(|exit| format!("exit:{exit}")),
+            outcome.code.map(|code| code.to_string()),
+        ];
         let is = outcome.code.is_some() && names.iter().flatten().any(|name| name == error);
         return if is { Ok(()) } else { Err(format!("expected error `{error}`; {}", ended())) };
     }
@@ -80,12 +85,19 @@ fn differs(at: &str, expected: &Value, got: &Value) -> Option<String> {
     match (expected, got) {
         (Value::Object(expected), Value::Object(got)) => expected.iter().find_map(|(key, value)| {
             let at = format!("{at}/{key}");
-            got.get(key).map_or_else(|| Some(format!("at `{at}`: expected {value}, there is nothing")), |got| differs(&at, value, got))
+            got.get(key).map_or_else(
+                || Some(format!("at `{at}`: expected {value}, there is nothing")),
+                |got| differs(&at, value, got),
+            )
         }),
-        (Value::Array(all), Value::Array(got)) if all.len() == got.len() => {
-            all.iter().zip(got).enumerate().find_map(|(index, (value, got))| differs(&format!("{at}/{index}"), value, got))
+        (Value::Array(all), Value::Array(got)) if all.len() == got.len() => all
+            .iter()
+            .zip(got)
+            .enumerate()
+            .find_map(|(index, (value, got))| differs(&format!("{at}/{index}"), value, got)),
+        (Value::Number(a), Value::Number(b)) if a == b || a.as_f64() == b.as_f64() && (a.is_f64() || b.is_f64()) => {
+            None
         }
-        (Value::Number(a), Value::Number(b)) if a == b || a.as_f64() == b.as_f64() && (a.is_f64() || b.is_f64()) => None,
         _ if expected == got => None,
         _ => Some(format!("at `{}`: expected {expected}, got {got}", if at.is_empty() { "/" } else { at })),
     }

@@ -46,7 +46,8 @@ fn list(json: bool, config: &Config) -> Result<ExitCode, Problem> {
 
 fn remove(tool: &str, config: &Config) -> Result<ExitCode, Problem> {
     let capability: CapabilityRef = tool.parse().map_err(|error: String| {
-        Problem::new(Code::Usage, error).with_help("name the version too, as NAME@VERSION; `glovebox tool list` shows them")
+        Problem::new(Code::Usage, error)
+            .with_help("name the version too, as NAME@VERSION; `glovebox tool list` shows them")
     })?;
     house::registry(&Places::of(config)).remove(&capability)?;
     let mut err = anstream::stderr().lock();

@@ -92,7 +92,9 @@ fn arguments(out: &mut impl Write, title: &str, schema: &Value) -> std::io::Resu
     let Some(fields) = schema.get("properties").and_then(Value::as_object).filter(|fields| !fields.is_empty()) else {
         return writeln!(out, "  {}", escaped_line(&schema.to_string()));
     };
-    let required = |name: &str| schema.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name));
+    let required = |name: &str| {
+        schema.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name))
+    };
     let mut table = Table::default();
     for (name, field) in fields {
         let kind = match field.get("type") {

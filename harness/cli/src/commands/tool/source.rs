@@ -36,7 +36,8 @@ impl Source {
             let problem = Problem::of(&error);
             Problem { message: format!("`{}`: {}", path.display(), problem.message), ..problem }
         };
-        let of = |bytes: &[u8]| inspect(bytes, limit).and_then(|found| found.check(UngrantedImports::Stub).map(|()| found));
+        let of =
+            |bytes: &[u8]| inspect(bytes, limit).and_then(|found| found.check(UngrantedImports::Stub).map(|()| found));
         let found = of(&bytes).map_err(named)?;
         if found.kind == Kind::Component {
             return Ok(Self { component: bytes, inspection: found, adapted: false });
@@ -74,7 +75,8 @@ pub(super) fn fits(inspection: &Inspection, manifest: &Manifest) -> Result<(), P
     };
     if let Some((kind, interface)) = missing {
         let message = format!("the manifest's entry is a {kind}, and the component does not export `{interface}`");
-        return Err(Problem::new(Code::ComponentExports, message).with_help("correct `entry.kind` in the manifest, or build the component for it"));
+        return Err(Problem::new(Code::ComponentExports, message)
+            .with_help("correct `entry.kind` in the manifest, or build the component for it"));
     }
     let imports = match manifest.contract.wasm.imports {
         Imports::Refuse => UngrantedImports::Refuse,
@@ -97,7 +99,12 @@ impl Text {
     /// # Errors
     /// `file-unreadable` for a named one, `manifest-invalid` if there is none
     /// for a tool, `usage` for a name that is none.
-    pub(super) fn find(path: &Path, named: Option<&Path>, source: &Source, ours: &generate::Wish<'_>) -> Result<Self, Problem> {
+    pub(super) fn find(
+        path: &Path,
+        named: Option<&Path>,
+        source: &Source,
+        ours: &generate::Wish<'_>,
+    ) -> Result<Self, Problem> {
         if let Some(named) = named {
             return Self::from_file(named);
         }
@@ -107,14 +114,17 @@ impl Text {
             return Self::from_file(&beside);
         }
         if !source.inspection.command {
-            let message = format!("`{}` exports the tool interface, and there is no manifest beside it", path.display());
-            return Err(Problem::new(Code::ManifestInvalid, message).with_help("write a `tool.toml` beside it, or name one with --manifest FILE"));
+            let message =
+                format!("`{}` exports the tool interface, and there is no manifest beside it", path.display());
+            return Err(Problem::new(Code::ManifestInvalid, message)
+                .with_help("write a `tool.toml` beside it, or name one with --manifest FILE"));
         }
         Ok(Self { text: generate::manifest(path, source, ours)?, from: None })
     }
 
     fn from_file(path: &Path) -> Result<Self, Problem> {
-        let text = fs_err::read_to_string(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
+        let text =
+            fs_err::read_to_string(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
         Ok(Self { text, from: Some(path.to_owned()) })
     }
 
