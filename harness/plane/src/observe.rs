@@ -133,6 +133,13 @@ impl Story {
         self.0.times.setup_us += micros(usage.setup);
         self.0.times.run_us = micros(usage.run);
         self.0.times.teardown_us = micros(usage.teardown);
+        // A tool that goes on without what it was refused may still be wrong
+        // because of it.
+        for (denied, what) in [(usage.denied_memory, "memory"), (usage.denied_storage, "storage or entries")] {
+            if denied > 0 {
+                self.notice("limit-refused", format!("{denied} requests for more {what} were refused"));
+            }
+        }
         self.0.effects.side_effects = match self.0.effects.derived {
             DerivedEffects::None => SideEffects::None,
             _ if tool.manifest.effects.side_effects == SideEffects::Certain => SideEffects::Certain,
@@ -153,7 +160,7 @@ impl Story {
 }
 
 /// How a run's end is called. What the guest says comes along as data.
-pub(crate) fn outcome(end: &End, usage: &JobUsage, tool: &Tool) -> Outcome {
+pub(crate) fn outcome(end: &End, tool: &Tool) -> Outcome {
     let failed = |kind, code, message: String| Outcome::failed(kind, Problem::new(code, message));
     match end {
         End::Returned { .. } => Outcome::succeeded(None),
@@ -182,13 +189,7 @@ pub(crate) fn outcome(end: &End, usage: &JobUsage, tool: &Tool) -> Outcome {
         }
         End::LimitHit(limit) => {
             let which = limit_name(*limit);
-            let mut message = format!("the action ran into `{which}`");
-            if usage.denied_memory + usage.denied_storage > 0 {
-                message.push_str(&format!(
-                    "; {} requests for more were refused",
-                    usage.denied_memory + usage.denied_storage
-                ));
-            }
+            let message = format!("the action ran into `{which}`");
             failed(OutcomeKind::LimitHit, Code::LimitHit, message).which(which.trim_start_matches("limits."))
         }
         End::Trapped(text) => failed(OutcomeKind::Completed, Code::ToolTrapped, text.clone()).which("trap"),

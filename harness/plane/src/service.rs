@@ -166,7 +166,7 @@ impl ActionService {
         let teardown = Mark::now();
         story.ran(&report.usage, tool);
         story.0.notices.extend(report.notices);
-        let mut outcome = observe::outcome(&report.end, &report.usage, tool);
+        let mut outcome = observe::outcome(&report.end, tool);
         let collection = Collection {
             store: parts.artifacts.action(planned.plan.action_id.as_str()).await,
             plan: &planned.plan,

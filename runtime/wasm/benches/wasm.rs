@@ -5,6 +5,8 @@
 //! settings for speed, a fresh store and instance for each call, epochs on, no
 //! limits on anything else, output discarded, no timer.
 
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints a table and may end with a panic")]
+
 use std::fs::File;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -12,9 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use glovebox_runtime::job::{
-    End, Entry, FdIndex, Frame, FrameSink, Job, JobLimits, Mount, UngrantedImports,
-};
+use glovebox_runtime::job::{End, Entry, FdIndex, Frame, FrameSink, Job, JobLimits, Mount, UngrantedImports};
 use glovebox_wasm::{CompileCache, CompileLimits, Compiler, Engine, EngineConfig, Executor, Loaded};
 use sha2::{Digest, Sha256};
 use wasmtime::Store;
@@ -36,7 +36,7 @@ use bindings::{ToolComponentPre, glovebox::tool::host};
 /// machine does hits both alike.
 const SLICE: Duration = Duration::from_millis(250);
 /// Turns of each side.
-const TURNS: usize = 10;
+const TURNS: u32 = 10;
 /// Threads of the throughput figures.
 const THREADS: usize = 2;
 
@@ -71,7 +71,10 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    println!("{:<34} {:>12} {:>12} {:>7}   {:>12} {:>12} {:>7}", "", "bare p50", "ours p50", "ratio", "bare /s", "ours /s", "ratio");
+    println!(
+        "{:<34} {:>12} {:>12} {:>7}   {:>12} {:>12} {:>7}",
+        "", "bare p50", "ours p50", "ratio", "bare /s", "ours /s", "ratio"
+    );
     for case in CASES {
         let (bare, ours) = (Bare::new(case), Ours::new(case));
         let mut latency = [Vec::new(), Vec::new()];
@@ -83,7 +86,7 @@ fn main() {
             calls[1] += throughput(&ours);
         }
         let latency = latency.map(median);
-        let rate = calls.map(|calls| calls as f64 / (SLICE * TURNS as u32).as_secs_f64());
+        let rate = calls.map(|calls| calls as f64 / (SLICE * TURNS).as_secs_f64());
         println!(
             "{:<34} {:>9.1} us {:>9.1} us {:>7.2}   {:>12.0} {:>12.0} {:>7.2}",
             case.title,
@@ -224,7 +227,8 @@ impl Side for Bare {
         store.set_epoch_deadline(1_000_000);
         let tool = self.tool.instantiate_async(&mut store).await.unwrap();
         let context = Context { request_id: "act-1".into(), deadline_ms: 60_000, locale: None, idempotency_key: None };
-        let output = tool.glovebox_tool_tool().call_call(&mut store, self.name, self.args, &context).await.unwrap().unwrap();
+        let output =
+            tool.glovebox_tool_tool().call_call(&mut store, self.name, self.args, &context).await.unwrap().unwrap();
         black_box(output);
     }
 }

@@ -28,9 +28,7 @@ pub fn adapt<'b>(bytes: &'b [u8], inspection: &Inspection) -> Result<Cow<'b, [u8
     } else {
         WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER
     };
-    let encode = || {
-        ComponentEncoder::default().validate(true).module(bytes)?.adapter(PREVIEW1, adapter)?.encode()
-    };
+    let encode = || ComponentEncoder::default().validate(true).module(bytes)?.adapter(PREVIEW1, adapter)?.encode();
     // The encoder was written for modules of one's own making.
     match catch_unwind(AssertUnwindSafe(encode)) {
         Ok(Ok(component)) => Ok(Cow::Owned(component)),

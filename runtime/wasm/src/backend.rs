@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use env_contracts::{
-    Access, ByteSize, Clause, Code, Contract, Cpus, Delegation, Imports, ManifestEntry, Notice, Os, Persistence, Problem,
-    Sharing, Snapshot, Source, Span, Stdin,
+    Access, ByteSize, Clause, Code, Contract, Cpus, Delegation, Imports, ManifestEntry, Notice, Os, Persistence,
+    Problem, Sharing, Snapshot, Source, Span, Stdin,
 };
 use glovebox_runtime::job::{
     Descriptors, Entry, FdIndex, Job, JobLimits, JobUsage, Mount, SealedFile, UngrantedImports,
@@ -153,7 +153,8 @@ impl Backend for WasmBackend {
                 return RunReport { end, usage: JobUsage::default(), notices: Vec::new() };
             };
             let stop = ports.stop;
-            let report = self.executor.run(&ready.loaded, &job, fds, ports.frames, async move { stop.requested().await }).await;
+            let report =
+                self.executor.run(&ready.loaded, &job, fds, ports.frames, async move { stop.requested().await }).await;
             RunReport { end: report.end, usage: report.usage, notices: ready.notices }
         })
     }
@@ -188,7 +189,12 @@ fn job(bound: Bound) -> (Job, Descriptors, Prepared) {
     let sealed = files
         .sealed
         .into_iter()
-        .map(|file| SealedFile { mount: file.mount, path: file.path, identity: file.identity, content: push(file.content) })
+        .map(|file| SealedFile {
+            mount: file.mount,
+            path: file.path,
+            identity: file.identity,
+            content: push(file.content),
+        })
         .collect();
     let limits = &plan.contract.limits;
     let job = Job {
@@ -230,7 +236,9 @@ fn enforce(clause: &Clause<'_>) -> Enforcement {
     let no = |reason: &str, remedy: &str| Enforcement::refused(reason, remedy);
     match clause {
         Clause::Os(Os::Wasi) => by("WASI 0.2 interfaces"),
-        Clause::Os(Os::Linux) => no("a component sees WASI, not Linux", "`os = \"wasi\"`, or a tool that is a container image"),
+        Clause::Os(Os::Linux) => {
+            no("a component sees WASI, not Linux", "`os = \"wasi\"`, or a tool that is a container image")
+        }
         Clause::Arch(archs) => {
             if archs.iter().any(|arch| arch == "wasm32" || arch == std::env::consts::ARCH) {
                 by("host processor")
@@ -240,7 +248,9 @@ fn enforce(clause: &Clause<'_>) -> Enforcement {
         }
         Clause::Image(_) | Clause::Runtime(_) => no("a component has no image", "a tool that is a container image"),
         Clause::Mount(mount) => match (&mount.source, mount.access) {
-            (_, Access::Overlay) => no("there is no overlay here", "`access = \"read\"`, or `\"write\"` where the ceiling allows it"),
+            (_, Access::Overlay) => {
+                no("there is no overlay here", "`access = \"read\"`, or `\"write\"` where the ceiling allows it")
+            }
             (Source::Input(_) | Source::Artifact(_), _) => by("copy hashed when bound, read-only preopen"),
             (Source::Outputs | Source::Scratch, _) => by("private folder, preopen by descriptor"),
             (_, Access::Read) => by("read-only preopen by descriptor"),
@@ -252,7 +262,9 @@ fn enforce(clause: &Clause<'_>) -> Enforcement {
         Clause::Secret(_) => no("there is no network to insert secrets into", "leave `secrets` out"),
         Clause::Delegation(identity) if identity.delegation == Delegation::None => by("no identity is passed on"),
         Clause::Delegation(_) => no("no identity can be passed on here", "`delegation = \"none\"`"),
-        Clause::Package(_) => no("a component has no packages", "leave `packages` out, or a tool that is a container image"),
+        Clause::Package(_) => {
+            no("a component has no packages", "leave `packages` out, or a tool that is a container image")
+        }
         Clause::NeedMemory(size) if *size <= LARGEST_MEMORY => by("admission"),
         Clause::NeedMemory(_) => no("a component's memory has 2 GiB at most", "`needs.memory = \"2GiB\"` or less"),
         Clause::NeedCpus(cpus) if *cpus <= ONE_CPU => by("one thread"),
@@ -264,7 +276,10 @@ fn enforce(clause: &Clause<'_>) -> Enforcement {
         Clause::Idle(_) => by("timeout since the last output"),
         Clause::Cpu(_) => by("thread clock, checked at epochs"),
         Clause::Cpus(cpus) if *cpus >= ONE_CPU => by("one thread"),
-        Clause::Cpus(_) => no("a thread can't be given part of a processor here", "`limits.cpus = \"1\"` or more, or `limits.cpu` for its time"),
+        Clause::Cpus(_) => no(
+            "a thread can't be given part of a processor here",
+            "`limits.cpus = \"1\"` or more, or `limits.cpu` for its time",
+        ),
         Clause::Memory(_) => by("store limiter over memories and tables"),
         Clause::Pids(_) => by("no processes exist"),
         Clause::Storage(_) => by("quota in the WASI host"),

@@ -1,7 +1,6 @@
 //! What `bindgen!` makes of the WIT packages. Nothing is written by hand here.
 
 /// The tool interface (`tools/wit`): what a tool exports and may import.
-#[expect(clippy::all, reason = "generated code")]
 pub(crate) mod tool {
     wasmtime::component::bindgen!({
         path: "../../tools/wit",
@@ -13,7 +12,6 @@ pub(crate) mod tool {
 
 /// `wasi:filesystem`, bound to our own descriptors; synchronous, because the
 /// executing thread may block on a file (see the `fs` module).
-#[expect(clippy::all, reason = "generated code")]
 pub(crate) mod files {
     wasmtime::component::bindgen!({
         path: "wit",

@@ -134,7 +134,8 @@ impl CompileCache {
         match self.find(component)? {
             Found::Artefact(artefact) => return Ok(artefact),
             Found::Damaged(why) => {
-                let text = format!("the cached artefact of component {component} is damaged ({why}); it is compiled again");
+                let text =
+                    format!("the cached artefact of component {component} is damaged ({why}); it is compiled again");
                 event(CompileEvent::Rebuilding(&Problem::new(Code::CacheCorrupt, text)));
                 self.discard(&self.name(component))?;
             }
@@ -149,7 +150,9 @@ impl CompileCache {
         match self.find(component)? {
             Found::Artefact(artefact) => Ok(artefact),
             Found::Nothing => Err(WasmError::Compile("the artefact vanished as soon as it was made".into())),
-            Found::Damaged(why) => Err(WasmError::Compile(format!("the artefact was damaged as soon as it was made: {why}"))),
+            Found::Damaged(why) => {
+                Err(WasmError::Compile(format!("the artefact was damaged as soon as it was made: {why}")))
+            }
         }
     }
 
@@ -215,7 +218,9 @@ impl CompileCache {
         let path = self.path(&name, "cwasm");
         let mut file = match fs_err::File::open(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Damaged("the artefact is missing".into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Found::Damaged("the artefact is missing".into()));
+            }
             Err(error) => return Err(WasmError::cache(path)(error)),
         };
         let (size, sha256) = digest(&mut file).map_err(WasmError::cache(&path))?;
@@ -227,7 +232,8 @@ impl CompileCache {
 
     fn make(&self, component: &str, bytes: &[u8], event: &mut dyn FnMut(CompileEvent<'_>)) -> Result<(), WasmError> {
         let name = self.name(component);
-        let (artefact, about) = (Temporary::new(self.path(&name, "cwasm.new")), Temporary::new(self.path(&name, "json.new")));
+        let (artefact, about) =
+            (Temporary::new(self.path(&name, "cwasm.new")), Temporary::new(self.path(&name, "json.new")));
         let mut file = artefact.create()?;
         self.compiler.compile(bytes, &file, &mut |elapsed| event(CompileEvent::Compiling(elapsed)))?;
         let failed = WasmError::cache(artefact.path());
@@ -236,7 +242,9 @@ impl CompileCache {
         let text = About { component: component.to_owned(), engine: self.engine.clone(), size, sha256 };
         let text = serde_json::to_vec(&text).map_err(|error| WasmError::cache(about.path())(error.into()))?;
         let mut file = about.create()?;
-        io::Write::write_all(&mut file, &text).and_then(|()| file.sync_all()).map_err(WasmError::cache(about.path()))?;
+        io::Write::write_all(&mut file, &text)
+            .and_then(|()| file.sync_all())
+            .map_err(WasmError::cache(about.path()))?;
         artefact.rename(&self.path(&name, "cwasm"))?;
         about.rename(&self.path(&name, "json"))?;
         fs_err::File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(WasmError::cache(&self.folder))
@@ -270,7 +278,9 @@ impl CompileCache {
             // The one before us removed the file when it was done.
             let ours = file.metadata().map_err(failed())?;
             match fs_err::metadata(&path) {
-                Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => return Ok(Lock { path, _file: file }),
+                Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => {
+                    return Ok(Lock { path, _file: file });
+                }
                 _ => {}
             }
         }

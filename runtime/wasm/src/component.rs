@@ -117,7 +117,9 @@ impl Library {
         let ready = match imports {
             UngrantedImports::Refuse => self.granted.instantiate_pre(&component),
             // A linker of its own: a shared one must not change once it is in use.
-            UngrantedImports::Stub => link::stubbed(engine, &component).and_then(|linker| linker.instantiate_pre(&component)),
+            UngrantedImports::Stub => {
+                link::stubbed(engine, &component).and_then(|linker| linker.instantiate_pre(&component))
+            }
         };
         let ready = ready.map_err(|error| WasmError::Invalid(format!("the component can't be linked: {error:#}")))?;
         let loaded = Arc::new(Loaded {

@@ -222,12 +222,7 @@ async fn execute(
     JobReport { end, usage }
 }
 
-async fn call(
-    store: &mut Store<State>,
-    run: &Run,
-    loaded: &Loaded,
-    what: Call<'_>,
-) -> wasmtime::Result<Answer> {
+async fn call(store: &mut Store<State>, run: &Run, loaded: &Loaded, what: Call<'_>) -> wasmtime::Result<Answer> {
     let missing = || wasmtime::format_err!("the entry is not exported");
     match what {
         Call::Describe => {
@@ -299,7 +294,10 @@ async fn drive(
 }
 
 /// What `first` answers, unless `stop` comes before.
-async fn either<T>(mut first: Pin<&mut impl Future<Output = T>>, mut stop: Pin<&mut impl Future<Output = ()>>) -> Option<T> {
+async fn either<T>(
+    mut first: Pin<&mut impl Future<Output = T>>,
+    mut stop: Pin<&mut impl Future<Output = ()>>,
+) -> Option<T> {
     poll_fn(|context| {
         if stop.as_mut().poll(context).is_ready() {
             return Poll::Ready(None);

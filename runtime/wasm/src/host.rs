@@ -45,9 +45,8 @@ impl Chatter {
 
     /// One line about what did not come through, if anything.
     pub(crate) fn notice(&self) -> Option<String> {
-        (self.dropped > 0).then(|| {
-            format!("{} log lines and progress reports came too fast and were dropped", self.dropped)
-        })
+        (self.dropped > 0)
+            .then(|| format!("{} log lines and progress reports came too fast and were dropped", self.dropped))
     }
 }
 

@@ -92,7 +92,11 @@ pub(crate) fn granted(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Stat
 pub(crate) fn stubbed(engine: &wasmtime::Engine, component: &Component) -> wasmtime::Result<Linker<State>> {
     let mut linker = granted(engine)?;
     let l = &mut linker;
-    wasi::sockets::network::add_to_linker::<_, WasiSockets>(l, &wasi::sockets::network::LinkOptions::default(), sockets)?;
+    wasi::sockets::network::add_to_linker::<_, WasiSockets>(
+        l,
+        &wasi::sockets::network::LinkOptions::default(),
+        sockets,
+    )?;
     wasi::sockets::instance_network::add_to_linker::<_, WasiSockets>(l, sockets)?;
     wasi::sockets::tcp::add_to_linker::<_, WasiSockets>(l, sockets)?;
     wasi::sockets::tcp_create_socket::add_to_linker::<_, WasiSockets>(l, sockets)?;
@@ -156,8 +160,13 @@ fn stub(
 ) -> wasmtime::Result<()> {
     match item {
         ComponentItem::ComponentFunc(_) => {
-            let full = if item_name == import { name::bounded(import) } else { format!("{}#{item_name}", name::bounded(import)) };
-            linker.func_new(item_name, move |_, _, _, _| Err(wasmtime::format_err!("the import `{full}` is not granted")))
+            let full = if item_name == import {
+                name::bounded(import)
+            } else {
+                format!("{}#{item_name}", name::bounded(import))
+            };
+            linker
+                .func_new(item_name, move |_, _, _, _| Err(wasmtime::format_err!("the import `{full}` is not granted")))
         }
         ComponentItem::ComponentInstance(instance) => {
             let mut inner = linker.instance(item_name)?;

@@ -100,7 +100,10 @@ fn exited(code: u32, facts: &Facts) -> End {
 fn stopped(error: &wasmtime::Error, facts: &Facts) -> End {
     if let Some(&I32Exit(code)) = error.downcast_ref() {
         if !facts.command {
-            return denied(facts).map_or_else(|| End::Trapped(format!("the tool ended itself with code {code} instead of returning")), End::LimitHit);
+            return denied(facts).map_or_else(
+                || End::Trapped(format!("the tool ended itself with code {code} instead of returning")),
+                End::LimitHit,
+            );
         }
         return exited(u32::try_from(code).unwrap_or(1), facts);
     }
@@ -124,7 +127,9 @@ fn stopped(error: &wasmtime::Error, facts: &Facts) -> End {
         return End::LimitHit(limit);
     }
     let pool = error.downcast_ref::<PoolConcurrencyLimitError>().is_some();
-    if pool || (!facts.entered && error.downcast_ref::<Trap>().is_none() && error.downcast_ref::<WasmBacktrace>().is_none()) {
+    if pool
+        || (!facts.entered && error.downcast_ref::<Trap>().is_none() && error.downcast_ref::<WasmBacktrace>().is_none())
+    {
         return End::HostFailed(text(error));
     }
     End::Trapped(text(error))

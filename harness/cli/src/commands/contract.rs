@@ -141,7 +141,7 @@ impl Report {
                 match kind {
                     Kind::Enforced { by } => writeln!(out, "  {backend}  {SUCCEEDED}enforced{SUCCEEDED:#}  {by}")?,
                     Kind::Dropped { reason } => {
-                        writeln!(out, "  {backend}  dropped, as the contract allows: {}", escaped_line(reason))?
+                        writeln!(out, "  {backend}  dropped, as the contract allows: {}", escaped_line(reason))?;
                     }
                     Kind::Refused { reason, remedy } => {
                         writeln!(

@@ -109,5 +109,5 @@ fn gc_drops_what_was_used_longest_ago() {
     command.args(["gc", "--json"]).env("GLOVEBOX_CACHE_MAX_SIZE", format!("{size}B"));
     crate::support::Ran::of(&mut command).ok();
     let left: Vec<_> = files(&folder).into_iter().filter(|name| name.ends_with(".json")).collect();
-    assert_eq!(left, [newest.clone()]);
+    assert_eq!(left, std::slice::from_ref(newest));
 }

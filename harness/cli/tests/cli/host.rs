@@ -7,6 +7,7 @@ const NEED: &str = "private-mounts";
 
 /// Runs the program with a small or read-only file system at its state
 /// folder, in a mount namespace of its own. `None`: this host has none.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn mounted(house: &House, options: &str, args: &str) -> Option<Ran> {
     let named = std::env::var("GLOVEBOX_TEST_SKIP").unwrap_or_default().split(',').any(|need| need == NEED);
     if named || !can_mount() {

@@ -4,16 +4,16 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
 
 use super::CompileLimits;
 
 /// The bytes are no component that can be compiled.
-pub(super) const INVALID: i32 = 65;
+pub(super) const INVALID: u8 = 65;
 /// The artefact could not be written.
-pub(super) const FULL: i32 = 73;
+pub(super) const FULL: u8 = 73;
 /// What Rust ends with after a panic.
-pub(super) const PANICKED: i32 = 101;
+pub(super) const PANICKED: u8 = 101;
 /// Anything else.
 const FAILED: u8 = 70;
 /// Descriptors: the three standard ones, and some for the runtime's own use.
@@ -55,19 +55,19 @@ pub fn compile_child_main() -> ExitCode {
     let compiled = crate::engine::compiling().and_then(|engine| engine.precompile_component(&component));
     let artefact = match compiled {
         Ok(artefact) => artefact,
-        Err(error) => return fail(INVALID as u8, &format!("{error:#}")),
+        Err(error) => return fail(INVALID, &format!("{error:#}")),
     };
     let mut output = io::stdout().lock();
     match output.write_all(&artefact).and_then(|()| output.flush()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(FULL as u8, &error.to_string()),
+        Err(error) => fail(FULL, &error.to_string()),
     }
 }
 
 /// Takes away what compiling does not need, for good.
 fn confine(limits: &CompileLimits) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    if getppid().is_none_or(|parent| parent.is_init()) {
+    if getppid().is_none_or(Pid::is_init) {
         return Err(io::Error::other("the parent is gone"));
     }
     let set = |resource, most| {

@@ -149,7 +149,7 @@ impl Compiler {
             return Ok(());
         }
         let said = |text: &str| if complaint.is_empty() { text.to_owned() } else { format!("{text}: {complaint}") };
-        let reason = match (status.code(), status.signal()) {
+        let reason = match (status.code().and_then(|code| u8::try_from(code).ok()), status.signal()) {
             (Some(child::FULL), _) => {
                 let source = io::Error::new(io::ErrorKind::StorageFull, complaint);
                 return Err(WasmError::Cache { path: artefact.path().to_owned(), source });

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timestamps, ftruncate, linkat, mkdirat, readlinkat, renameat, symlinkat, unlinkat, utimensat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, Timestamps, ftruncate, linkat, mkdirat, readlinkat, renameat, symlinkat, unlinkat,
+    utimensat,
+};
 
 use super::descriptor::{Descriptor, Dir, File};
 use super::error::FsResult;
@@ -78,7 +81,11 @@ impl Dir {
         openable(facts, directory)?;
         if let Some(content) = self.shared.sealed.of(facts.identity()) {
             // It came here after we looked.
-            return if write { Err(ErrorCode::Access.into()) } else { Ok(Descriptor::File(Arc::new(File::sealed(content, self)?))) };
+            return if write {
+                Err(ErrorCode::Access.into())
+            } else {
+                Ok(Descriptor::File(Arc::new(File::sealed(content, self)?)))
+            };
         }
         if facts.kind() == FileType::Directory {
             let shared = Arc::clone(&self.shared);

@@ -1,6 +1,8 @@
 //! `wasi:filesystem` for the guest: arguments unpacked, the work done elsewhere.
 
-use rustix::fs::{Advice as Hint, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fadvise, fdatasync, fsync, futimens};
+use rustix::fs::{
+    Advice as Hint, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fadvise, fdatasync, fsync, futimens,
+};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
@@ -105,7 +107,12 @@ impl types::HostDescriptor for State {
         self.table.get(&fd)?.file()?.set_size(size)
     }
 
-    fn set_times(&mut self, fd: Resource<Descriptor>, access: NewTimestamp, modification: NewTimestamp) -> FsResult<()> {
+    fn set_times(
+        &mut self,
+        fd: Resource<Descriptor>,
+        access: NewTimestamp,
+        modification: NewTimestamp,
+    ) -> FsResult<()> {
         let times = timestamps(access, modification)?;
         match self.table.get(&fd)? {
             Descriptor::File(file) if file.mutable => Ok(futimens(&file.fd, &times)?),
@@ -231,7 +238,12 @@ impl types::HostDescriptor for State {
         Ok(Facts::of(self.table.get(&fd)?.fd())?.to_hash())
     }
 
-    fn metadata_hash_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
+    fn metadata_hash_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> FsResult<MetadataHashValue> {
         Ok(self.table.get(&fd)?.dir()?.stat_at(follow(flags), &path)?.to_hash())
     }
 

@@ -76,14 +76,10 @@ impl Files {
     /// Takes the folders and the sealed files of a job over.
     pub(crate) fn new(job: &Job, fds: Vec<OwnedFd>, lists: &HiddenLists) -> Result<Self, FilesError> {
         let ledger = Ledger::new(job.mounts.len(), job.limits.storage, job.limits.inodes);
-        let fds: Vec<Arc<OwnedFd>> = if job.mounts.is_empty() {
-            Vec::new()
-        } else {
-            fds.into_iter().map(Arc::new).collect()
-        };
-        let get = |index: FdIndex| {
-            fds.get(index.0 as usize).cloned().ok_or(FilesError::Missing { index, count: fds.len() })
-        };
+        let fds: Vec<Arc<OwnedFd>> =
+            if job.mounts.is_empty() { Vec::new() } else { fds.into_iter().map(Arc::new).collect() };
+        let get =
+            |index: FdIndex| fds.get(index.0 as usize).cloned().ok_or(FilesError::Missing { index, count: fds.len() });
         let mut mounts = Vec::with_capacity(job.mounts.len());
         for mount in &job.mounts {
             mounts.push(Mounted {
@@ -112,12 +108,8 @@ impl Files {
     /// The folders as the guest gets them, with the paths it knows them by.
     fn preopens(&self) -> impl Iterator<Item = (Descriptor, String)> {
         self.shared.mounts.iter().enumerate().map(|(mount, mounted)| {
-            let dir = Dir {
-                fd: Arc::clone(&mounted.dir),
-                mount,
-                path: String::new(),
-                shared: Arc::clone(&self.shared),
-            };
+            let dir =
+                Dir { fd: Arc::clone(&mounted.dir), mount, path: String::new(), shared: Arc::clone(&self.shared) };
             (Descriptor::Dir(dir), mounted.guest.clone())
         })
     }

@@ -6,9 +6,7 @@ use std::os::fd::AsFd;
 use rustix::fs::{FileType, Stat, fstat};
 
 use super::error::FsResult;
-use crate::bindings::files::wasi::filesystem::types::{
-    DescriptorStat, DescriptorType, MetadataHashValue,
-};
+use crate::bindings::files::wasi::filesystem::types::{DescriptorStat, DescriptorType, MetadataHashValue};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 
 /// Device and inode: what a file is, whatever it is called.
@@ -41,18 +39,10 @@ impl Facts {
     }
 
     pub(super) fn links(self) -> u64 {
-        #[allow(clippy::useless_conversion, reason = "the type differs between architectures")]
-        self.0.st_nlink.into()
+        wide(self.0.st_nlink)
     }
 
     pub(super) fn to_guest(self) -> DescriptorStat {
-        #[allow(clippy::useless_conversion, reason = "the types differ between architectures")]
-        let time = |seconds, nanoseconds: u64| {
-            Some(Datetime {
-                seconds: u64::try_from(i64::from(seconds)).ok()?,
-                nanoseconds: u32::try_from(nanoseconds).ok()?,
-            })
-        };
         DescriptorStat {
             type_: type_of(self.kind()),
             link_count: self.links(),
@@ -86,4 +76,14 @@ pub(super) fn type_of(kind: FileType) -> DescriptorType {
         FileType::BlockDevice => DescriptorType::BlockDevice,
         FileType::Unknown => DescriptorType::Unknown,
     }
+}
+
+/// The width of the kernel's numbers differs between architectures.
+fn wide(number: impl Into<u64>) -> u64 {
+    number.into()
+}
+
+/// None for what a guest can't be told: times before 1970.
+fn time(seconds: impl TryInto<u64>, nanoseconds: impl TryInto<u32>) -> Option<Datetime> {
+    Some(Datetime { seconds: seconds.try_into().ok()?, nanoseconds: nanoseconds.try_into().ok()? })
 }

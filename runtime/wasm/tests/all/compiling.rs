@@ -15,8 +15,10 @@ fn cache_in(folder: &Path, limits: CompileLimits) -> CompileCache {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs_err::read_dir(folder.join("cache")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = fs_err::read_dir(folder.join("cache"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -37,7 +39,14 @@ fn an_entry_is_made_once_and_verified_before_each_use() {
     let mut compiled = 0;
     for _ in 0..2 {
         cache
-            .get_or_compile(&component, || { compiled += 1; Ok(bytes.clone()) }, &mut |_| {})
+            .get_or_compile(
+                &component,
+                || {
+                    compiled += 1;
+                    Ok(bytes.clone())
+                },
+                &mut |_| {},
+            )
             .unwrap();
     }
     assert_eq!(compiled, 1);
@@ -48,12 +57,20 @@ fn an_entry_is_made_once_and_verified_before_each_use() {
     }
 
     // One byte of the machine code, one of the description, half of it, nothing.
-    let path = |ending: &str| folder.path().join("cache").join(names(folder.path()).into_iter().find(|name| name.ends_with(ending)).unwrap());
+    let path = |ending: &str| {
+        folder.path().join("cache").join(names(folder.path()).into_iter().find(|name| name.ends_with(ending)).unwrap())
+    };
     let damages: [(&str, fn(&mut Vec<u8>)); 4] = [
-        (".cwasm", |bytes| { let at = bytes.len() / 2; bytes[at] ^= 1; }),
+        (".cwasm", |bytes| {
+            let at = bytes.len() / 2;
+            bytes[at] ^= 1;
+        }),
         (".cwasm", |bytes| bytes.truncate(bytes.len() / 2)),
         (".json", |bytes| bytes.truncate(bytes.len() / 2)),
-        (".json", |bytes| { let at = bytes.len() - 10; bytes[at] ^= 1; }),
+        (".json", |bytes| {
+            let at = bytes.len() - 10;
+            bytes[at] ^= 1;
+        }),
     ];
     for (ending, damage) in damages {
         let mut content = fs_err::read(path(ending)).unwrap();
@@ -115,9 +132,21 @@ fn a_compiler_that_ends_badly_is_a_coded_error_and_leaves_nothing() {
         ("input", limited(|limits| limits.input = 1000), large.clone(), Code::ComponentTooLarge, "1000"),
         ("output", limited(|limits| limits.output = 1000), large.clone(), Code::CompileFailed, "larger than 1000"),
         ("memory", limited(|limits| limits.memory = 60 << 20), large.clone(), Code::CompileFailed, "compiler"),
-        ("wall", limited(|limits| limits.wall = Duration::from_millis(20)), large.clone(), Code::CompileFailed, "took longer"),
+        (
+            "wall",
+            limited(|limits| limits.wall = Duration::from_millis(20)),
+            large.clone(),
+            Code::CompileFailed,
+            "took longer",
+        ),
         ("nonsense", CompileLimits::default(), b"\0asm\x0d\0\x01\0\xff".to_vec(), Code::CompileFailed, "compiled: "),
-        ("a core module", CompileLimits::default(), wat::parse_str("(module)").unwrap(), Code::CompileFailed, "compiled: "),
+        (
+            "a core module",
+            CompileLimits::default(),
+            wat::parse_str("(module)").unwrap(),
+            Code::CompileFailed,
+            "compiled: ",
+        ),
         ("nothing to call", CompileLimits::default(), vec![], Code::CompileFailed, "compiled: "),
     ];
     for (what, limits, bytes, code, says) in cases {
@@ -133,7 +162,11 @@ fn a_compiler_that_ends_badly_is_a_coded_error_and_leaves_nothing() {
 #[test]
 fn processor_time_of_the_compiler_is_limited() {
     // Many functions that take long; one second for all.
-    let function = "(func (result i32) ".to_owned() + &"(i32.add ".repeat(300) + "(i32.const 1)" + &" (i32.const 2))".repeat(300) + ")";
+    let function = "(func (result i32) ".to_owned()
+        + &"(i32.add ".repeat(300)
+        + "(i32.const 1)"
+        + &" (i32.const 2))".repeat(300)
+        + ")";
     let module = format!("(component (core module {}))", function.repeat(6000));
     let bytes = wat::parse_str(module).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -173,7 +206,8 @@ fn a_folder_that_others_can_write_to_is_no_cache() {
     fs_err::write(&file, "").unwrap();
     let error = CompileCache::open(&file, executor().engine(), compiler(CompileLimits::default())).unwrap_err();
     assert_eq!(error.code(), Code::StateUnavailable);
-    let error = CompileCache::open("/proc/nothing/here", executor().engine(), compiler(CompileLimits::default())).unwrap_err();
+    let error =
+        CompileCache::open("/proc/nothing/here", executor().engine(), compiler(CompileLimits::default())).unwrap_err();
     assert_eq!(error.code(), Code::StateUnavailable);
 }
 
@@ -197,8 +231,10 @@ fn artefacts_do_not_depend_on_the_size_of_the_pool() {
 
 #[test]
 fn a_pool_that_has_no_room_is_a_coded_error() {
-    let error = glovebox_wasm::Engine::new(glovebox_wasm::EngineConfig { slots: u32::MAX, ..Default::default() }).unwrap_err();
+    let error =
+        glovebox_wasm::Engine::new(glovebox_wasm::EngineConfig { slots: u32::MAX, ..Default::default() }).unwrap_err();
     assert_eq!(error.code(), Code::BackendUnavailable);
-    let error = glovebox_wasm::Engine::new(glovebox_wasm::EngineConfig { slots: 20_000, ..Default::default() }).unwrap_err();
+    let error =
+        glovebox_wasm::Engine::new(glovebox_wasm::EngineConfig { slots: 20_000, ..Default::default() }).unwrap_err();
     assert_eq!(error.code(), Code::BackendUnavailable, "{error}");
 }

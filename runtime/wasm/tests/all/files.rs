@@ -76,16 +76,17 @@ fn a_read_only_folder_stays_as_it_is() {
     let world = World::new();
     let before = snapshot(&world.path("workspace"));
     let (a, o) = (("from_folder", "/workspace"), ("from_folder", "/outputs"));
-    let between = |what: &str, from: (&str, &str), old: &str, to: &str, new: &str| {
-        json!({ "do": what, "nofollow": true, from.0: from.1, "from_path": old, "to_folder": to, "to_path": new })
-    };
+    let between = |what: &str, from: (&str, &str), old: &str, to: &str, new: &str| json!({ "do": what, "nofollow": true, from.0: from.1, "from_path": old, "to_folder": to, "to_path": new });
     for (what, code) in [
         (json!({ "do": "open", "path": "/workspace/a.txt", "flags": ["truncate"] }), "read-only"),
         (json!({ "do": "open", "path": "/workspace/a.txt", "flags": ["truncate"], "access": ["read"] }), "read-only"),
         (json!({ "do": "open", "path": "/workspace/a.txt", "access": ["write"], "text": "x" }), "read-only"),
         (json!({ "do": "open", "path": "/workspace/a.txt", "access": ["read"], "text": "x" }), "bad-descriptor"),
         (json!({ "do": "open", "path": "/workspace/new", "flags": ["create"] }), "read-only"),
-        (json!({ "do": "open", "path": "/workspace/new", "flags": ["create", "exclusive"], "access": ["write"] }), "read-only"),
+        (
+            json!({ "do": "open", "path": "/workspace/new", "flags": ["create", "exclusive"], "access": ["write"] }),
+            "read-only",
+        ),
         (json!({ "do": "remove", "path": "/workspace/a.txt" }), "read-only"),
         (json!({ "do": "remove", "path": "/workspace/dir", "folders": true }), "read-only"),
         (json!({ "do": "make-folder", "path": "/workspace/new" }), "read-only"),
@@ -103,7 +104,11 @@ fn a_read_only_folder_stays_as_it_is() {
     ] {
         assert_eq!(world.refused(&what), code, "{what}");
     }
-    assert!(world.refused(&json!({ "do": "set-size", "path": "/workspace/a.txt", "read_only": true, "size": 0 })).contains("Os"));
+    assert!(
+        world
+            .refused(&json!({ "do": "set-size", "path": "/workspace/a.txt", "read_only": true, "size": 0 }))
+            .contains("Os")
+    );
     assert_eq!(snapshot(&world.path("workspace")), before);
     assert_eq!(world.allowed(&json!({ "do": "read", "path": "/workspace/a.txt" }))["text"], "precious");
 }
@@ -128,7 +133,10 @@ fn a_writable_folder_can_be_used() {
     assert_eq!(fs_err::read_to_string(world.path("outputs/a.txt")).unwrap(), "precious");
     assert_eq!(world.allowed(&json!({ "do": "read", "path": "/outputs/l" }))["text"], "hello");
     assert_eq!(fs_err::metadata(world.path("outputs/h")).unwrap().mtime(), 7, "times follow the link");
-    assert_eq!(world.allowed(&json!({ "do": "list", "path": "/outputs" }))["names"], json!(["a.txt", "dir", "h", "l", "o.txt"]));
+    assert_eq!(
+        world.allowed(&json!({ "do": "list", "path": "/outputs" }))["names"],
+        json!(["a.txt", "dir", "h", "l", "o.txt"])
+    );
     // The rights of a new file are the host's affair, not the guest's.
     assert_eq!(fs_err::metadata(world.path("outputs/a.txt")).unwrap().mode() & 0o7111, 0);
 }
@@ -146,9 +154,32 @@ fn nothing_leads_out() {
     symlink("loop", world.path("outputs/loop")).unwrap();
     let secret = outside.join("secret");
     let mut paths: Vec<String> = [
-        "..", "../", "../outside", "../outside/secret", "dir/../../outside/secret", "./../outside/secret", "dir/./../.././outside/secret",
-        "//etc/passwd", "/etc/passwd", "absolute/secret", "absolute/", "absolute/.", "absolute/..", "up/secret", "up/", "up/.", "file", "file/",
-        "detour/secret", "twice/secret", "twice/../outside/secret", "magic/etc/passwd", "magic/", "loop", "loop/", "dir/../../../../../../../etc/passwd",
+        "..",
+        "../",
+        "../outside",
+        "../outside/secret",
+        "dir/../../outside/secret",
+        "./../outside/secret",
+        "dir/./../.././outside/secret",
+        "//etc/passwd",
+        "/etc/passwd",
+        "absolute/secret",
+        "absolute/",
+        "absolute/.",
+        "absolute/..",
+        "up/secret",
+        "up/",
+        "up/.",
+        "file",
+        "file/",
+        "detour/secret",
+        "twice/secret",
+        "twice/../outside/secret",
+        "magic/etc/passwd",
+        "magic/",
+        "loop",
+        "loop/",
+        "dir/../../../../../../../etc/passwd",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -176,7 +207,9 @@ fn nothing_leads_out() {
     }
     for path in ["up/secret", "up/", "file/", "absolute/secret"] {
         world.refused(&json!({ "do": "remove", "folder": "/outputs", "path": path }));
-        world.refused(&json!({ "do": "rename", "from_folder": "/outputs", "from_path": path, "to_path": "/outputs/stolen" }));
+        world.refused(
+            &json!({ "do": "rename", "from_folder": "/outputs", "from_path": path, "to_path": "/outputs/stolen" }),
+        );
         world.refused(&json!({ "do": "link", "nofollow": true, "from_folder": "/outputs", "from_path": path, "to_path": "/outputs/stolen" }));
     }
     assert_eq!(snapshot(&outside), before);
@@ -188,14 +221,20 @@ fn links_are_made_and_read_inside_only() {
     let world = World::new();
     symlink("/etc/passwd", world.path("outputs/out")).unwrap();
     assert_eq!(world.refused(&json!({ "do": "symlink", "path": "/outputs/new" })), "not-permitted");
-    assert_eq!(world.refused(&json!({ "do": "link", "from_path": "/outputs/o.txt", "to_path": "/outputs/x" })), "invalid");
+    assert_eq!(
+        world.refused(&json!({ "do": "link", "from_path": "/outputs/o.txt", "to_path": "/outputs/x" })),
+        "invalid"
+    );
     // A hard link to a link is one to the link itself.
     world.allowed(&json!({ "do": "link", "nofollow": true, "from_path": "/outputs/out", "to_path": "/outputs/out2" }));
     assert!(fs_err::symlink_metadata(world.path("outputs/out2")).unwrap().is_symlink());
     // A link of the guest's own that leads out is worth nothing.
     world.allowed(&json!({ "do": "symlink", "path": "/outputs/sly", "target": "../outside/secret" }));
     assert_eq!(world.refused(&json!({ "do": "open", "path": "/outputs/sly", "access": ["read"] })), "not-permitted");
-    assert_eq!(world.refused(&json!({ "do": "open", "path": "/outputs/sly", "nofollow": true, "access": ["read"] })), "loop");
+    assert_eq!(
+        world.refused(&json!({ "do": "open", "path": "/outputs/sly", "nofollow": true, "access": ["read"] })),
+        "loop"
+    );
 }
 
 #[test]
@@ -217,7 +256,11 @@ fn trailing_slashes_change_nothing_about_files_and_links() {
     ] {
         assert_eq!(world.refused(&what), code, "{what}");
     }
-    assert!(world.path("outputs/o.txt").exists() && world.path("outputs/link").exists() && world.path("outputs/dir").exists());
+    assert!(
+        world.path("outputs/o.txt").exists()
+            && world.path("outputs/link").exists()
+            && world.path("outputs/dir").exists()
+    );
     world.allowed(&json!({ "do": "list", "path": "/outputs/dirlink/" }));
 }
 
@@ -226,10 +269,11 @@ fn nothing_moves_between_mounts() {
     let world = World::new();
     fs_err::create_dir(world.path("tmp")).unwrap();
     for what in ["rename", "link"] {
-        let came = told(json!({ "do": what, "nofollow": true, "from_path": "/outputs/o.txt", "to_path": "/tmp/o.txt" }))
-            .mount("/outputs", &world.path("outputs"), true)
-            .mount("/tmp", &world.path("tmp"), true)
-            .run(hostile());
+        let came =
+            told(json!({ "do": what, "nofollow": true, "from_path": "/outputs/o.txt", "to_path": "/tmp/o.txt" }))
+                .mount("/outputs", &world.path("outputs"), true)
+                .mount("/tmp", &world.path("tmp"), true)
+                .run(hostile());
         assert_eq!(came.json()["refused"], "cross-device", "{what}");
     }
     assert!(world.path("outputs/o.txt").exists());
@@ -245,11 +289,16 @@ fn files_that_could_block_or_do_something_are_not_opened() {
     let start = Instant::now();
     for path in ["/outputs/fifo", "/outputs/socket", "/outputs/to-fifo"] {
         for access in ["read", "write"] {
-            assert_eq!(world.refused(&json!({ "do": "open", "path": path, "access": [access] })), "access", "{path} {access}");
+            assert_eq!(
+                world.refused(&json!({ "do": "open", "path": path, "access": [access] })),
+                "access",
+                "{path} {access}"
+            );
         }
     }
     // A device, where the tests may make or mount one.
-    let device = told(json!({ "do": "open", "path": "/dev/null", "access": ["read"] })).mount("/dev", Path::new("/dev"), false);
+    let device =
+        told(json!({ "do": "open", "path": "/dev/null", "access": ["read"] })).mount("/dev", Path::new("/dev"), false);
     assert_eq!(device.run(hostile()).json()["refused"], "access");
     assert!(start.elapsed() < Duration::from_secs(10));
     still_usable();
@@ -258,7 +307,8 @@ fn files_that_could_block_or_do_something_are_not_opened() {
 #[test]
 fn a_mount_may_be_a_descriptor_that_can_only_be_looked_through() {
     let world = World::new();
-    let mut act = told(json!({ "do": "list", "path": "/workspace" })).mount("/workspace", &world.path("workspace"), false);
+    let mut act =
+        told(json!({ "do": "list", "path": "/workspace" })).mount("/workspace", &world.path("workspace"), false);
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY;
     act.fds[0] = rustix::fs::open(world.path("workspace"), flags, rustix::fs::Mode::empty()).unwrap();
     assert_eq!(act.run(hostile()).json()["names"], json!(["a.txt", "dir"]));
@@ -267,7 +317,10 @@ fn a_mount_may_be_a_descriptor_that_can_only_be_looked_through() {
 #[test]
 fn bad_times_and_missing_descriptors_are_errors() {
     let world = World::new();
-    assert_eq!(world.refused(&json!({ "do": "set-times", "path": "/outputs/o.txt", "nanoseconds": 2_000_000_000 })), "invalid");
+    assert_eq!(
+        world.refused(&json!({ "do": "set-times", "path": "/outputs/o.txt", "nanoseconds": 2_000_000_000 })),
+        "invalid"
+    );
     let mut act = told(json!({ "do": "nothing" })).mount("/workspace", &world.path("workspace"), false);
     act.fds.clear();
     assert!(matches!(act.run(hostile()).end, End::HostFailed(text) if text.contains("descriptor 0")));

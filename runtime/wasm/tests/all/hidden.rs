@@ -40,8 +40,20 @@ fn run(root: &tempfile::TempDir, what: &Value) -> Value {
 fn hidden_paths_are_not_found_whichever_way() {
     let root = world();
     for path in [
-        ".env", "./.env", "sub/../.env", "to-env", "sub/.env.local", "sub/key.pem", ".git/config", ".git/../.git/config", "sub/to-git/config",
-        "deep/.aws", "deep/.aws/", "deep/.aws/credentials/x", "to-aws/credentials/x", "to-aws/../a.txt",
+        ".env",
+        "./.env",
+        "sub/../.env",
+        "to-env",
+        "sub/.env.local",
+        "sub/key.pem",
+        ".git/config",
+        ".git/../.git/config",
+        "sub/to-git/config",
+        "deep/.aws",
+        "deep/.aws/",
+        "deep/.aws/credentials/x",
+        "to-aws/credentials/x",
+        "to-aws/../a.txt",
     ] {
         for what in [
             json!({ "do": "open", "access": ["read"] }),
@@ -79,7 +91,8 @@ fn hidden_paths_are_not_made_moved_or_removed() {
         for what in ["open", "make-folder", "symlink", "rename", "link", "remove"] {
             assert_eq!(run(&root, &to(what))["refused"], "no-entry", "{what} {path}");
         }
-        let from = json!({ "do": "rename", "from_folder": "/workspace", "from_path": path, "to_path": "/workspace/found" });
+        let from =
+            json!({ "do": "rename", "from_folder": "/workspace", "from_path": path, "to_path": "/workspace/found" });
         assert_eq!(run(&root, &from)["refused"], "no-entry", "{path}");
     }
     assert_eq!(fs_err::read_to_string(root.path().join(".env")).unwrap(), "secret");
@@ -92,7 +105,10 @@ fn a_folder_that_hides_by_its_name_keeps_it() {
     let away = json!({ "do": "rename", "from_path": "/workspace/.git", "to_path": "/workspace/git" });
     assert_eq!(run(&root, &away)["refused"], "access");
     // Above it, renaming changes nothing about what is hidden.
-    assert_eq!(run(&root, &json!({ "do": "rename", "from_path": "/workspace/deep", "to_path": "/workspace/deeper" }))["moved"], true);
+    assert_eq!(
+        run(&root, &json!({ "do": "rename", "from_path": "/workspace/deep", "to_path": "/workspace/deeper" }))["moved"],
+        true
+    );
     assert_eq!(run(&root, &json!({ "do": "list", "path": "/workspace/deeper" }))["names"], json!([]));
 }
 

@@ -8,10 +8,9 @@ use crate::harness::{Act, compile, executor, text, wat};
 
 #[test]
 fn ungranted_imports_are_refused_with_the_list() {
-    for (guest, import) in [
-        ("imports-sockets", "wasi:sockets/instance-network@0.2.0"),
-        ("imports-unknown", "example:unknown/thing@1.0.0"),
-    ] {
+    for (guest, import) in
+        [("imports-sockets", "wasi:sockets/instance-network@0.2.0"), ("imports-unknown", "example:unknown/thing@1.0.0")]
+    {
         let error = executor().load(&compile(&wat(guest)).unwrap(), UngrantedImports::Refuse).unwrap_err();
         assert_eq!(error.code(), Code::ComponentImports);
         assert!(error.to_string().contains(import), "{error}");

@@ -31,7 +31,12 @@ fn bad_files_are_told_apart() {
         ("no exports", wat("nothing"), Code::ComponentExports, "it exports nothing"),
         ("a long export", wat("long-export"), Code::ComponentExports, "…"),
         ("an empty module", module("(module)"), Code::ComponentExports, "it exports nothing"),
-        ("a foreign module", module(r#"(module (import "env" "f" (func)) (func (export "_start")))"#), Code::ComponentImports, "env"),
+        (
+            "a foreign module",
+            module(r#"(module (import "env" "f" (func)) (func (export "_start")))"#),
+            Code::ComponentImports,
+            "env",
+        ),
         (
             "preview 0",
             module(r#"(module (import "wasi_unstable" "proc_exit" (func (param i32))) (func (export "_start")))"#),

@@ -133,7 +133,8 @@ fn handles_are_limited() {
     let folder = tempfile::tempdir().unwrap();
     fs_err::write(folder.path().join("a.txt"), "x").unwrap();
     for what in ["open-files", "streams", "pollables"] {
-        let came = told(json!({ "do": what, "count": 100_000 })).mount("/workspace", folder.path(), false).run(hostile());
+        let came =
+            told(json!({ "do": what, "count": 100_000 })).mount("/workspace", folder.path(), false).run(hostile());
         assert_eq!(came.end, End::LimitHit(Limit::Handles), "{what}");
         let came = told(json!({ "do": what, "count": 400 })).mount("/workspace", folder.path(), false).run(hostile());
         assert_eq!(came.end, End::Exited { code: 0 }, "{what}: {came:?}");
@@ -158,7 +159,9 @@ fn output_ends_at_its_limit_and_is_kept_until_there() {
         let heard = if stream == "stdout" { &came.heard.stdout } else { &came.heard.stderr };
         assert_eq!(heard.len(), 100_000);
         // To the byte, in order.
-        assert!(heard.chunks(64).enumerate().all(|(line, text)| text == &format!("{line:063}\n").as_bytes()[..text.len()]));
+        assert!(
+            heard.chunks(64).enumerate().all(|(line, text)| text == &format!("{line:063}\n").as_bytes()[..text.len()])
+        );
     }
     still_usable();
 }

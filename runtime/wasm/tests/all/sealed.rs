@@ -105,7 +105,10 @@ fn it_can_only_be_read() {
         }
     }
     fs_err::write(world.path("mine"), "mine").unwrap();
-    assert_eq!(world.run(&json!({ "do": "rename", "from_path": "/workspace/mine", "to_path": "/workspace/a.txt" }))["refused"], "access");
+    assert_eq!(
+        world.run(&json!({ "do": "rename", "from_path": "/workspace/mine", "to_path": "/workspace/a.txt" }))["refused"],
+        "access"
+    );
     assert_eq!(fs_err::read_to_string(world.path("a.txt")).unwrap(), "checked");
 }
 
@@ -120,6 +123,9 @@ fn its_place_stays_taken_when_it_is_gone() {
     ] {
         assert_eq!(world.run(&what)["refused"], "exist", "{what}");
     }
-    assert_eq!(world.run(&json!({ "do": "open", "path": "/workspace/a.txt", "flags": ["create"], "access": ["write"] }))["refused"], "access");
+    assert_eq!(
+        world.run(&json!({ "do": "open", "path": "/workspace/a.txt", "flags": ["create"], "access": ["write"] }))["refused"],
+        "access"
+    );
     assert!(!world.path("a.txt").exists());
 }

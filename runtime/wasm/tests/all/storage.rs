@@ -45,7 +45,11 @@ fn failing_after_a_refusal_is_the_limit_and_keeps_the_words() {
         .limit(|limits| limits.storage = 1000)
         .run(hostile_tool());
     assert_eq!(came.end, End::LimitHit(Limit::Storage));
-    assert!(came.heard.log.iter().any(|(level, text)| level == "error" && text.contains("os error")), "{:?}", came.heard.log);
+    assert!(
+        came.heard.log.iter().any(|(level, text)| level == "error" && text.contains("os error")),
+        "{:?}",
+        came.heard.log
+    );
 }
 
 #[test]
@@ -85,9 +89,15 @@ fn a_folder_that_shrinks_gives_no_credit_to_another() {
     fs_err::write(old.path().join("big"), vec![0; 1 << 20]).unwrap();
     // Truncates and rewrites a little in one, floods the other.
     let program = |dir: &str| json!({ "do": "write-file", "path": format!("{dir}/big"), "bytes": 500 * KIB });
-    let came = told(program("/old")).mount("/old", old.path(), true).mount("/new", new.path(), true).limit(|limits| limits.storage = 100 * KIB);
+    let came = told(program("/old"))
+        .mount("/old", old.path(), true)
+        .mount("/new", new.path(), true)
+        .limit(|limits| limits.storage = 100 * KIB);
     assert_eq!(came.run(hostile()).json()["written"], 500 * KIB);
-    let came = told(program("/new")).mount("/old", old.path(), true).mount("/new", new.path(), true).limit(|limits| limits.storage = 100 * KIB);
+    let came = told(program("/new"))
+        .mount("/old", old.path(), true)
+        .mount("/new", new.path(), true)
+        .limit(|limits| limits.storage = 100 * KIB);
     assert!(came.run(hostile()).json()["refused"].is_string());
 }
 
@@ -133,5 +143,9 @@ fn a_second_name_keeps_the_space() {
       return
     "#;
     let came = script(body);
-    assert_eq!(came.end, End::LimitHit(Limit::Storage), "the space of a file with another name was given back: {came:?}");
+    assert_eq!(
+        came.end,
+        End::LimitHit(Limit::Storage),
+        "the space of a file with another name was given back: {came:?}"
+    );
 }

@@ -64,10 +64,14 @@ fn processor_time_is_not_wall_time() {
 #[test]
 fn silence_ends_and_speech_does_not() {
     let silent = Some(Duration::from_millis(1_500));
-    let came = told(json!({ "do": "drip", "count": 10, "every_ms": 200 })).limit(|limits| limits.idle = silent).run(hostile());
+    let came =
+        told(json!({ "do": "drip", "count": 10, "every_ms": 200 })).limit(|limits| limits.idle = silent).run(hostile());
     assert_eq!(came.end, End::Exited { code: 0 });
     for how in ["loop", "sleep"] {
-        let came = ends_soon(told(json!({ "do": "print-then-hang", "how": how, "seconds": 30 })).limit(|limits| limits.idle = Some(Duration::from_millis(100))));
+        let came = ends_soon(
+            told(json!({ "do": "print-then-hang", "how": how, "seconds": 30 }))
+                .limit(|limits| limits.idle = Some(Duration::from_millis(100))),
+        );
         assert_eq!(came.end, End::TimedOut(Timer::Idle), "{how}");
     }
 }
@@ -77,7 +81,8 @@ fn who_asks_for_the_end_gets_it() {
     for how in ["loop", "sleep"] {
         let start = Instant::now();
         let stop = async { tokio::time::sleep(Duration::from_millis(100)).await };
-        let came = told(json!({ "do": "print-then-hang", "how": how, "text": "half", "seconds": 30 })).run_until(hostile(), stop);
+        let came = told(json!({ "do": "print-then-hang", "how": how, "text": "half", "seconds": 30 }))
+            .run_until(hostile(), stop);
         assert_eq!(came.end, End::Interrupted, "{how}");
         assert_eq!(came.heard.out(), "half\n");
         assert!(start.elapsed() < SOON);
@@ -129,7 +134,8 @@ fn a_dropped_call_leaves_nothing_behind() {
             fn frame(&mut self, _frame: glovebox_runtime::job::Frame<'_>) {}
         }
         runtime.block_on(async {
-            let run = crate::harness::executor().run(hostile(), &act.job, vec![], Box::new(Deaf), std::future::pending());
+            let run =
+                crate::harness::executor().run(hostile(), &act.job, vec![], Box::new(Deaf), std::future::pending());
             assert!(tokio::time::timeout(Duration::from_millis(5), run).await.is_err());
         });
     }

@@ -26,7 +26,9 @@ fn a_tool_counts_a_real_file() {
 #[test]
 fn arguments_and_context_arrive_unchanged_in_a_fresh_instance() {
     for _ in 0..2 {
-        let End::Returned { content, artifacts } = call(json!({ "do": "echo", "x": "ä\u{1F9E4}" })).end else { panic!() };
+        let End::Returned { content, artifacts } = call(json!({ "do": "echo", "x": "ä\u{1F9E4}" })).end else {
+            panic!()
+        };
         let content: Value = serde_json::from_str(&content).unwrap();
         assert_eq!(content["name"], "hostile");
         assert_eq!(content["args"], json!({ "do": "echo", "x": "ä\u{1F9E4}" }).to_string());
@@ -40,13 +42,17 @@ fn arguments_and_context_arrive_unchanged_in_a_fresh_instance() {
 #[test]
 fn errors_keep_their_kind_and_their_bounds() {
     for kind in ["invalid-args", "not-found", "denied", "unavailable", "timeout", "conflict", "internal"] {
-        let End::Failed(failure) = call(json!({ "do": "error", "kind": kind, "message": "no", "retryable": true, "details": "{}" })).end else {
+        let End::Failed(failure) =
+            call(json!({ "do": "error", "kind": kind, "message": "no", "retryable": true, "details": "{}" })).end
+        else {
             panic!("{kind}")
         };
         assert_eq!((failure.kind.as_str(), failure.message.as_str(), failure.retryable), (kind, "no", true));
         assert_eq!(failure.details.as_deref(), Some("{}"));
     }
-    let End::Failed(failure) = call(json!({ "do": "error", "message": "ä", "message_bytes": 1 << 20 })).end else { panic!() };
+    let End::Failed(failure) = call(json!({ "do": "error", "message": "ä", "message_bytes": 1 << 20 })).end else {
+        panic!()
+    };
     assert!(failure.message.len() <= 16 << 10 && failure.message.starts_with("äx"));
 }
 

@@ -4,6 +4,7 @@ mod host;
 mod walls;
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use env_contracts::{Code, Problem};
@@ -20,7 +21,9 @@ pub(crate) fn run(args: &DoctorArgs, config: &Config) -> Result<ExitCode, Proble
     let places = Places::of(config);
     let mut lines = host::facts();
     lines.push(Line::required("state folder", host::state(&places)));
-    let ceiling = house::ceiling(config).map(|_| config.entry("ceiling").0.to_owned());
+    let path = config.entry("ceiling").0;
+    let shipped = if Path::new(path).exists() { "" } else { " (there is none: the shipped one holds)" };
+    let ceiling = house::ceiling(config).map(|_| format!("`{path}`{shipped}"));
     lines.push(Line::required("ceiling", ceiling));
     if lines.iter().all(|line| line.status != Status::Failed) {
         lines.extend(walls::test(config)?);
