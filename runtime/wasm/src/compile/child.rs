@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
 
 use super::CompileLimits;
 
@@ -19,17 +19,17 @@ const FAILED: u8 = 70;
 /// Descriptors: the three standard ones, and some for the runtime's own use.
 const DESCRIPTORS: u64 = 32;
 
-/// The limits as one argument.
+/// The limits, and who the parent is, as one argument.
 pub(super) fn encode(limits: &CompileLimits) -> String {
-    let seconds = limits.cpu.as_secs().max(1);
-    format!("{}:{}:{}:{seconds}", limits.input, limits.output, limits.memory)
+    let (seconds, parent) = (limits.cpu.as_secs().max(1), std::process::id());
+    format!("{}:{}:{}:{seconds}:{parent}", limits.input, limits.output, limits.memory)
 }
 
-fn decode(text: &str) -> Option<CompileLimits> {
+fn decode(text: &str) -> Option<(CompileLimits, u64)> {
     let mut numbers = text.split(':').map(str::parse::<u64>);
     let mut next = || numbers.next()?.ok();
     let (input, output, memory, cpu) = (next()?, next()?, next()?, Duration::from_secs(next()?));
-    Some(CompileLimits { input, output, memory, cpu, wall: cpu })
+    Some((CompileLimits { input, output, memory, cpu, wall: cpu }, next()?))
 }
 
 /// Compiles the component on standard input to standard output, within the
@@ -39,10 +39,10 @@ fn decode(text: &str) -> Option<CompileLimits> {
 /// nothing else, before or after.
 pub fn compile_child_main() -> ExitCode {
     let limits = std::env::args().next_back().as_deref().and_then(decode);
-    let Some(limits) = limits else {
+    let Some((limits, parent)) = limits else {
         return fail(FAILED, "this is started by Glovebox itself, to compile a component");
     };
-    if let Err(error) = confine(&limits) {
+    if let Err(error) = confine(&limits, parent) {
         return fail(FAILED, &format!("the limits can't be set: {error}"));
     }
     let mut component = Vec::new();
@@ -65,9 +65,11 @@ pub fn compile_child_main() -> ExitCode {
 }
 
 /// Takes away what compiling does not need, for good.
-fn confine(limits: &CompileLimits) -> io::Result<()> {
+fn confine(limits: &CompileLimits, parent: u64) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    if getppid().is_none_or(Pid::is_init) {
+    // It may have ended before it was asked to take us along.
+    let now = getppid().and_then(|pid| u64::try_from(pid.as_raw_nonzero().get()).ok());
+    if now != Some(parent) {
         return Err(io::Error::other("the parent is gone"));
     }
     let set = |resource, most| {

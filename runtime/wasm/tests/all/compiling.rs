@@ -60,7 +60,8 @@ fn an_entry_is_made_once_and_verified_before_each_use() {
     let path = |ending: &str| {
         folder.path().join("cache").join(names(folder.path()).into_iter().find(|name| name.ends_with(ending)).unwrap())
     };
-    let damages: [(&str, fn(&mut Vec<u8>)); 4] = [
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 4] = [
         (".cwasm", |bytes| {
             let at = bytes.len() / 2;
             bytes[at] ^= 1;

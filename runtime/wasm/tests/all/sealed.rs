@@ -43,7 +43,8 @@ impl World {
 
 #[test]
 fn whatever_lies_there_now_the_guest_reads_what_was_checked() {
-    let changes: [(&str, fn(&World)); 5] = [
+    type Change = fn(&World);
+    let changes: [(&str, Change); 5] = [
         ("nothing", |_| {}),
         ("written in place", |world| fs_err::write(world.path("a.txt"), "swapped").unwrap()),
         ("replaced", |world| {
