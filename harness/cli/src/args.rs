@@ -6,14 +6,19 @@ use clap::{Args, Parser, Subcommand};
 
 /// Runs untrusted tool code, inside what its Environment Contract names.
 #[derive(Debug, Parser)]
-#[command(name = "glovebox", version, max_term_width = 100, after_help = "\
+#[command(
+    name = "glovebox",
+    version,
+    max_term_width = 100,
+    after_help = "\
 Examples:
   glovebox run text.count --arg path=README.md
   glovebox tool add ./my-tool.wasm
   glovebox contract check contract.toml
   glovebox explain timed-out
 
-Exit codes: 0 succeeded, 1 the tool failed, 2 usage; `glovebox explain` lists the others.")]
+Exit codes: 0 succeeded, 1 the tool failed, 2 usage; `glovebox explain` lists the others."
+)]
 pub(crate) struct Cli {
     /// The folder of artifacts, registered tools, caches and runs.
     #[arg(long, global = true, value_name = "DIR")]
@@ -111,7 +116,9 @@ pub(crate) struct RunArgs {
 pub(crate) enum ToolCommand {
     /// Register a component. Its manifest is FILE's sibling `tool.toml`, or
     /// the one named; without any, a command gets one that is printed.
-    #[command(after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter")]
+    #[command(
+        after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter"
+    )]
     Add(ToolAddArgs),
     /// List what is registered.
     #[command(after_help = "Examples:\n  glovebox tool list\n  glovebox tool list --json")]
@@ -131,7 +138,9 @@ pub(crate) enum ToolCommand {
     },
     /// Hold a tool against its manifest: imports, exports, schemas, and every
     /// example, run for real.
-    #[command(after_help = "Examples:\n  glovebox tool check text.count\n  glovebox tool check ./count.wasm --manifest tool.toml")]
+    #[command(
+        after_help = "Examples:\n  glovebox tool check text.count\n  glovebox tool check ./count.wasm --manifest tool.toml"
+    )]
     Check(ToolCheckArgs),
     /// Remove a registered tool. Its name and version stay taken.
     #[command(after_help = "Examples:\n  glovebox tool remove jq.filter@1.0.0")]
@@ -172,7 +181,9 @@ pub(crate) struct ToolCheckArgs {
 pub(crate) enum ContractCommand {
     /// Print each clause and what would enforce it on each backend here, or
     /// why not and what would do.
-    #[command(after_help = "Examples:\n  glovebox contract check contract.toml\n  glovebox contract check tool.toml --json")]
+    #[command(
+        after_help = "Examples:\n  glovebox contract check contract.toml\n  glovebox contract check tool.toml --json"
+    )]
     Check {
         /// A contract, or a tool's manifest.
         file: PathBuf,

@@ -14,9 +14,5 @@ macro_rules! builtin {
 
 /// Every built-in tool.
 pub(crate) fn all() -> Vec<Builtin> {
-    vec![
-        builtin!("fs-read", "fs.read"),
-        builtin!("fs-search", "fs.search"),
-        builtin!("text-count", "text.count"),
-    ]
+    vec![builtin!("fs-read", "fs.read"), builtin!("fs-search", "fs.search"), builtin!("text-count", "text.count")]
 }

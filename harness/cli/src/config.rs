@@ -84,7 +84,11 @@ impl Config {
         Self::layered(flags, |name| std::env::var(name).ok().filter(|value| !value.is_empty()), &file_path())
     }
 
-    fn layered(flags: &[(&'static str, &'static str, String)], env: impl Fn(&str) -> Option<String>, path: &Path) -> Result<Self, Problem> {
+    fn layered(
+        flags: &[(&'static str, &'static str, String)],
+        env: impl Fn(&str) -> Option<String>,
+        path: &Path,
+    ) -> Result<Self, Problem> {
         let mut file = read_file(path)?;
         let mut values = BTreeMap::new();
         for setting in SETTINGS {
@@ -134,11 +138,14 @@ pub(crate) fn file_path() -> PathBuf {
 fn folder(variable: &str, otherwise: &str) -> PathBuf {
     let base = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    base.or_else(|| home().map(|home| home.join(otherwise))).unwrap_or_else(|| PathBuf::from("/var/tmp")).join("glovebox")
+    base.or_else(|| home().map(|home| home.join(otherwise)))
+        .unwrap_or_else(|| PathBuf::from("/var/tmp"))
+        .join("glovebox")
 }
 
 fn default(setting: &Setting) -> String {
-    let memory = || ByteSize(rustix::system::sysinfo().totalram.saturating_mul(rustix::system::sysinfo().mem_unit.into()));
+    let memory =
+        || ByteSize(rustix::system::sysinfo().totalram.saturating_mul(rustix::system::sysinfo().mem_unit.into()));
     let cpus = || std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX));
     let budgets = || glovebox_runtime::Budgets::for_host(memory(), cpus());
     match setting.key {
@@ -157,7 +164,8 @@ fn read_file(path: &Path) -> Result<BTreeMap<String, String>, Problem> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => return Err(invalid(error.to_string())),
     };
-    let table: toml::Table = toml::from_str(&text).map_err(|error| invalid(format!("`{}`: {error}", path.display())))?;
+    let table: toml::Table =
+        toml::from_str(&text).map_err(|error| invalid(format!("`{}`: {error}", path.display())))?;
     let mut out = BTreeMap::new();
     flatten("", &toml::Value::Table(table), &mut out);
     Ok(out)
@@ -184,17 +192,30 @@ fn invalid(message: String) -> Problem {
 mod tests {
     use super::*;
 
-    fn load(flags: &[(&'static str, &'static str, String)], env: &[(&str, &str)], file: &str) -> Result<Config, Problem> {
+    fn load(
+        flags: &[(&'static str, &'static str, String)],
+        env: &[(&str, &str)],
+        file: &str,
+    ) -> Result<Config, Problem> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
         fs_err::write(&path, file).unwrap();
-        Config::layered(flags, |name| env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()), &path)
+        Config::layered(
+            flags,
+            |name| env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()),
+            &path,
+        )
     }
 
     #[test]
     fn flags_beat_the_environment_which_beats_the_file_which_beats_the_default() {
         let file = "[admission]\nqueue = 7\nwait = \"5s\"\n";
-        let config = load(&[("state", "--state", "/flag".into())], &[("GLOVEBOX_STATE", "/env"), ("GLOVEBOX_ADMISSION_WAIT", "9s")], file).unwrap();
+        let config = load(
+            &[("state", "--state", "/flag".into())],
+            &[("GLOVEBOX_STATE", "/env"), ("GLOVEBOX_ADMISSION_WAIT", "9s")],
+            file,
+        )
+        .unwrap();
         assert_eq!(config.entry("state"), ("/flag", &Origin::Flag("--state")));
         assert_eq!(config.entry("admission.wait"), ("9s", &Origin::Environment("GLOVEBOX_ADMISSION_WAIT")));
         assert_eq!(config.get::<u32>("admission.queue"), 7);
@@ -204,7 +225,12 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        for (file, named) in [("nonsense = 1\n", "nonsense"), ("[admission]\nwait = \"soon\"\n", "admission.wait"), ("[admission\n", "line 1"), ("[artifacts]\nmaxage = \"1d\"\n", "artifacts.maxage")] {
+        for (file, named) in [
+            ("nonsense = 1\n", "nonsense"),
+            ("[admission]\nwait = \"soon\"\n", "admission.wait"),
+            ("[admission\n", "line 1"),
+            ("[artifacts]\nmaxage = \"1d\"\n", "artifacts.maxage"),
+        ] {
             let problem = load(&[], &[], file).map(drop).unwrap_err();
             assert_eq!(problem.code, Code::ConfigInvalid);
             assert!(problem.message.contains(named), "{file}: {problem}");

@@ -62,7 +62,11 @@ impl Places {
         use std::os::unix::fs::DirBuilderExt as _;
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.state);
         made.map_err(|error| {
-            io_problem(&format!("cannot make the state folder `{}`", self.state.display()), Code::StateUnavailable, &error)
+            io_problem(
+                &format!("cannot make the state folder `{}`", self.state.display()),
+                Code::StateUnavailable,
+                &error,
+            )
         })
     }
 }
@@ -93,7 +97,10 @@ pub(crate) fn ceiling(config: &Config) -> Result<Ceiling, Problem> {
             Problem { message: format!("`{path}`: {}", problem.message), ..problem }
         }),
         // Only the default place may be empty.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && *config.entry("ceiling").1 == crate::config::Origin::Default => {
+        Err(error)
+            if error.kind() == std::io::ErrorKind::NotFound
+                && *config.entry("ceiling").1 == crate::config::Origin::Default =>
+        {
             Ok(default_ceiling())
         }
         Err(error) => Err(Problem::new(Code::ConfigInvalid, error.to_string())),
@@ -114,8 +121,9 @@ pub(crate) fn wasm(config: &Config, places: &Places, slots: u32) -> Result<WasmB
 /// # Errors
 /// `backend-unavailable` if this program's own file can't be found.
 pub(crate) fn compiler(config: &Config) -> Result<Compiler, Problem> {
-    let program = std::env::current_exe()
-        .map_err(|error| Problem::new(Code::BackendUnavailable, format!("cannot find this program's own file: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Problem::new(Code::BackendUnavailable, format!("cannot find this program's own file: {error}"))
+    })?;
     let limits = CompileLimits {
         input: config.get::<ByteSize>("component.max_size").0,
         wall: config.get::<Span>("compile.wall").0,
@@ -140,7 +148,12 @@ pub(crate) fn service(config: &Config, slots: u32) -> Result<ActionService, Prob
 ///
 /// # Errors
 /// Those of the parts.
-pub(crate) fn service_at(places: Places, registry: Registry, config: &Config, slots: u32) -> Result<ActionService, Problem> {
+pub(crate) fn service_at(
+    places: Places,
+    registry: Registry,
+    config: &Config,
+    slots: u32,
+) -> Result<ActionService, Problem> {
     places.make()?;
     let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, &places, slots)?)];
     let (runtime, authority) = Runtime::new(backends);
@@ -166,7 +179,9 @@ pub(crate) fn service_at(places: Places, registry: Registry, config: &Config, sl
 
 /// Who uses this command: the user that the kernel says we run as.
 pub(crate) fn principal() -> Principal {
-    let name = |text: String| -> Name { text.parse().unwrap_or_else(|error| unreachable!("made of letters and digits: {error}")) };
+    let name = |text: String| -> Name {
+        text.parse().unwrap_or_else(|error| unreachable!("made of letters and digits: {error}"))
+    };
     Principal {
         tenant: name(TENANT.to_owned()),
         user: name(format!("uid-{}", rustix::process::geteuid().as_raw())),

@@ -39,7 +39,8 @@ pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
         writeln!(out, "  hint: {}", escaped(help))?;
     }
     data(&mut out, &observation.data)?;
-    let shown_as_data = matches!(&observation.data, Value::String(text) if observation.output.stdout.text.as_ref() == Some(text));
+    let shown_as_data =
+        matches!(&observation.data, Value::String(text) if observation.output.stdout.text.as_ref() == Some(text));
     if !shown_as_data && !(observation.output.stdout.total > 0 && observation.data != Value::Null) {
         stream(&mut out, "stdout", &observation.output.stdout)?;
     }
@@ -55,7 +56,9 @@ pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
         return Ok(());
     }
     let times = &observation.times;
-    let span = |micros: u64| Span(std::time::Duration::from_micros(if micros < 10_000 { micros } else { micros / 1000 * 1000 }));
+    let span = |micros: u64| {
+        Span(std::time::Duration::from_micros(if micros < 10_000 { micros } else { micros / 1000 * 1000 }))
+    };
     writeln!(
         out,
         "{FAINT}  setup {} · run {} · cpu {} · memory {}{FAINT:#}",
@@ -93,7 +96,12 @@ fn stream(out: &mut impl std::io::Write, name: &str, stream: &StreamOutput) -> s
     if stream.total == 0 {
         return Ok(());
     }
-    writeln!(out, "  {name} ({} bytes{})", stream.total, if stream.omitted > 0 { format!(", {} left out", stream.omitted) } else { String::new() })?;
+    writeln!(
+        out,
+        "  {name} ({} bytes{})",
+        stream.total,
+        if stream.omitted > 0 { format!(", {} left out", stream.omitted) } else { String::new() }
+    )?;
     let Some(text) = &stream.text else {
         return writeln!(out, "    not text; see --json or the artifact");
     };

@@ -34,14 +34,21 @@ pub(crate) fn run(args: RunArgs, config: &Config) -> Result<ExitCode, Problem> {
     let mut inputs = BTreeMap::new();
     for input in &args.input {
         let (name, from) = pair("--input", input)?;
-        let name: Name = name.parse().map_err(|error: String| Problem::new(Code::Usage, format!("--input: {error}")))?;
+        let name: Name =
+            name.parse().map_err(|error: String| Problem::new(Code::Usage, format!("--input: {error}")))?;
         if from.starts_with("artifact/") {
             request.inputs.insert(name, from.to_owned());
         } else {
             inputs.insert(name, open_input(Path::new(from))?);
         }
     }
-    let submission = Submission { principal: house::principal(), request, received: Some(received), workspace: Some(workspace), inputs };
+    let submission = Submission {
+        principal: house::principal(),
+        request,
+        received: Some(received),
+        workspace: Some(workspace),
+        inputs,
+    };
     let stop = Stop::default();
     let progress = Progress::start();
     let runtime = house::tokio_runtime()?;
@@ -143,7 +150,8 @@ fn arguments(args: &RunArgs, tool: &Tool) -> Result<Vec<u8>, Problem> {
         Some("-") => read_bounded(std::io::stdin().lock(), "standard input"),
         Some(text) => match text.strip_prefix('@') {
             Some(path) => {
-                let file = fs_err::File::open(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
+                let file =
+                    fs_err::File::open(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
                 read_bounded(file, path)
             }
             None => Ok(text.as_bytes().to_vec()),
@@ -180,9 +188,11 @@ fn insert(object: &mut serde_json::Map<String, Value>, key: &str, value: Value, 
 
 /// A value as the schema has it: text stays text where text is wanted.
 fn value(text: &str, schema: Option<&Value>) -> Value {
-    let ty = |name: &str| schema.and_then(|schema| schema.get("type")).is_some_and(|ty| {
-        *ty == name || ty.as_array().is_some_and(|types| types.iter().any(|ty| *ty == name))
-    });
+    let ty = |name: &str| {
+        schema
+            .and_then(|schema| schema.get("type"))
+            .is_some_and(|ty| *ty == name || ty.as_array().is_some_and(|types| types.iter().any(|ty| *ty == name)))
+    };
     if ty("string") {
         return Value::String(text.to_owned());
     }
@@ -216,7 +226,8 @@ fn workspace(text: &str) -> Result<(PathBuf, Option<Access>), Problem> {
 fn scope(args: &RunArgs, tool: &Tool, access: Option<Access>) -> Result<Option<Scope>, Problem> {
     let mut scope = match &args.contract {
         Some(path) => {
-            let text = fs_err::read_to_string(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
+            let text =
+                fs_err::read_to_string(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
             let scope = Scope::from_toml(&text).map_err(|error| {
                 let problem = Problem::of(&error);
                 Problem { message: format!("`{}`: {}", path.display(), problem.message), ..problem }
