@@ -1,5 +1,7 @@
 //! Contracts and manifests as people write them.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use env_contracts::{Ceiling, Code, Contract, Diagnose as _, Manifest, Scope};
 
 /// The message of a contract that must not parse.

@@ -1,6 +1,8 @@
 //! Every wire form ever shipped is still read, and what is written is what
 //! was committed.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::{Path, PathBuf};
 
 use env_contracts::{ActionRequest, Artifact, BoundFacts, Code, Contract, Observation, Plan, Problem};
@@ -14,7 +16,7 @@ fn folder(name: &str) -> PathBuf {
 
 /// Reads a golden file as a type, and checks that writing it loses nothing.
 fn survives<T: DeserializeOwned + Serialize>(name: &str) -> T {
-    let text = std::fs::read_to_string(folder("golden").join(name)).unwrap();
+    let text = fs_err::read_to_string(folder("golden").join(name)).unwrap();
     let expected: Value = serde_json::from_str(&text).unwrap();
     let value: T = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(serde_json::to_value(&value).unwrap(), expected, "{name} changes when it is written again");
@@ -37,7 +39,7 @@ fn the_digests_of_a_plan_are_what_they_always_were() {
     let plan: Plan = survives("plan.v1.json");
     let facts: BoundFacts = survives("facts.v1.json");
     let intent = plan.intent(&facts);
-    let digests = std::fs::read_to_string(folder("golden/plan.v1.digests")).unwrap();
+    let digests = fs_err::read_to_string(folder("golden/plan.v1.digests")).unwrap();
     assert_eq!(format!("intent {intent}\nplan {}\n", plan.digest(&intent)), digests);
 }
 
@@ -74,7 +76,7 @@ fn every_part_of_a_plan_is_in_its_intent() {
 fn the_schemas_are_those_that_are_committed() {
     for (name, schema) in env_contracts::schemas::all() {
         let path = folder("schemas").join(name);
-        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        let committed = fs_err::read_to_string(&path).unwrap_or_default();
         assert_eq!(format!("{schema:#}\n"), committed, "{} is out of date: run `cargo xtask gen`", path.display());
     }
 }

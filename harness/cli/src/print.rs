@@ -39,9 +39,8 @@ pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
         writeln!(out, "  hint: {}", escaped(help))?;
     }
     data(&mut out, &observation.data)?;
-    let shown_as_data =
-        matches!(&observation.data, Value::String(text) if observation.output.stdout.text.as_ref() == Some(text));
-    if !shown_as_data && !(observation.output.stdout.total > 0 && observation.data != Value::Null) {
+    // A command's standard output is its result; both would be one too many.
+    if observation.data == Value::Null {
         stream(&mut out, "stdout", &observation.output.stdout)?;
     }
     stream(&mut out, "stderr", &observation.output.stderr)?;

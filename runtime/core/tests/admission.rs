@@ -1,5 +1,7 @@
 //! Who gets room, and when.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::time::Duration;
 
 use env_contracts::{ByteSize, Code};

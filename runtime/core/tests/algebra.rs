@@ -1,6 +1,8 @@
 //! The laws of the contract algebra, on small universes where everything
 //! meets everything.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use env_contracts::{
     Access, Audit, AuditLevel, ByteSize, Cleanup, Contract, Data, Delegation, Egress, Identity, Imports, Inject,
     Isolation, Label, Limits, Mount, Network, Persistence, Scope, Secret, Sharing, Snapshot, Source, Span, State, Tls,

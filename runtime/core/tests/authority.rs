@@ -1,5 +1,7 @@
 //! Without the right permit nothing runs.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -90,7 +92,7 @@ fn a_permit_is_for_one_plan_of_one_runtime() {
     let (runtime, authority) = Runtime::new(vec![backend.clone()]);
     let (_, foreign) = Runtime::new(Vec::new());
     let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let mut run = |bound: Bound, permit| {
+    let run = |bound: Bound, permit| {
         let ports = Ports { frames: Box::new(Deaf), stop: Stop::default() };
         tokio.block_on(runtime.run(bound, permit, ports)).map(drop)
     };

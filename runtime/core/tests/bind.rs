@@ -1,6 +1,8 @@
 //! Binding files: what is opened is what is meant, and what is hashed is what
 //! is run.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
@@ -21,7 +23,7 @@ struct Desk {
 impl Desk {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("workspace")).unwrap();
+        fs_err::create_dir(dir.path().join("workspace")).unwrap();
         let run_dir = RunDir::create(&dir.path().join("state/run"), "action").unwrap();
         Self { dir, run_dir }
     }
@@ -83,15 +85,15 @@ fn text(fd: OwnedFd) -> String {
 #[test]
 fn a_path_argument_is_sealed_as_it_was_when_it_was_bound() {
     let desk = Desk::new();
-    std::fs::write(desk.workspace().join("a.txt"), "before").unwrap();
+    fs_err::write(desk.workspace().join("a.txt"), "before").unwrap();
     let mut files = desk.bind_path("a.txt").unwrap();
-    std::fs::write(desk.workspace().join("a.txt"), "after").unwrap();
+    fs_err::write(desk.workspace().join("a.txt"), "after").unwrap();
     assert_eq!(files.facts.paths["/workspace/a.txt"], Digest::of(b"before"));
     let sealed = files.sealed.remove(0);
     assert_eq!((sealed.mount.as_str(), sealed.path.as_str()), ("/workspace", "a.txt"));
     // Nobody can change it, we ourselves included.
     assert!(rustix::io::write(&sealed.content, b"x").is_err());
-    let writable = std::fs::OpenOptions::new()
+    let writable = fs_err::OpenOptions::new()
         .write(true)
         .open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&sealed.content)));
     assert!(writable.and_then(|mut file| std::io::Write::write_all(&mut file, b"x")).is_err());
@@ -101,8 +103,8 @@ fn a_path_argument_is_sealed_as_it_was_when_it_was_bound() {
 #[test]
 fn paths_that_lead_out_or_block_are_refused() {
     let desk = Desk::new();
-    std::fs::write(desk.dir.path().join("secret"), "canary").unwrap();
-    std::fs::write(desk.workspace().join(".env"), "canary").unwrap();
+    fs_err::write(desk.dir.path().join("secret"), "canary").unwrap();
+    fs_err::write(desk.workspace().join(".env"), "canary").unwrap();
     symlink("../secret", desk.workspace().join("out")).unwrap();
     symlink(desk.dir.path().join("secret"), desk.workspace().join("absolute")).unwrap();
     symlink(".env", desk.workspace().join("innocent")).unwrap();
@@ -135,7 +137,7 @@ fn paths_that_lead_out_or_block_are_refused() {
 #[test]
 fn what_names_no_regular_file_is_left_to_the_tool() {
     let desk = Desk::new();
-    std::fs::create_dir(desk.workspace().join("folder")).unwrap();
+    fs_err::create_dir(desk.workspace().join("folder")).unwrap();
     for path in ["missing", "folder", "", ".", "/workspace", "/workspace/", "missing/deeper"] {
         let files = desk.bind_path(path).unwrap();
         assert!(files.sealed.is_empty() && files.facts.paths.is_empty(), "{path}");
@@ -145,8 +147,8 @@ fn what_names_no_regular_file_is_left_to_the_tool() {
 #[test]
 fn links_inside_the_workspace_lead_to_the_same_sealed_file() {
     let desk = Desk::new();
-    std::fs::create_dir(desk.workspace().join("sub")).unwrap();
-    std::fs::write(desk.workspace().join("sub/real"), "text").unwrap();
+    fs_err::create_dir(desk.workspace().join("sub")).unwrap();
+    fs_err::write(desk.workspace().join("sub/real"), "text").unwrap();
     symlink("sub/real", desk.workspace().join("link")).unwrap();
     let files = desk.bind_path("link").unwrap();
     assert_eq!(files.sealed[0].path, "sub/real");
@@ -155,7 +157,7 @@ fn links_inside_the_workspace_lead_to_the_same_sealed_file() {
 #[test]
 fn more_than_may_be_sealed_is_refused() {
     let desk = Desk::new();
-    std::fs::write(desk.workspace().join("big"), vec![0; (1 << 20) + 1]).unwrap();
+    fs_err::write(desk.workspace().join("big"), vec![0; (1 << 20) + 1]).unwrap();
     let problem = desk.bind_path("big").map(drop).unwrap_err();
     assert_eq!(problem.code, Code::LimitHit);
 }
@@ -163,7 +165,7 @@ fn more_than_may_be_sealed_is_refused() {
 #[test]
 fn workspaces_that_are_none_or_ours_are_refused() {
     let desk = Desk::new();
-    std::fs::write(desk.dir.path().join("file"), "").unwrap();
+    fs_err::write(desk.dir.path().join("file"), "").unwrap();
     symlink("state", desk.dir.path().join("alias")).unwrap();
     for folder in ["missing", "file", "state", "state/run", "alias"] {
         let problem = desk.bind(WORKSPACE, &desk.dir.path().join(folder), None, Vec::new()).map(drop).unwrap_err();
@@ -181,8 +183,8 @@ fn workspaces_that_are_none_or_ours_are_refused() {
 #[test]
 fn inputs_are_copied_hashed_and_asked_for() {
     let desk = Desk::new();
-    std::fs::write(desk.dir.path().join("in"), "input").unwrap();
-    let open = || OwnedFd::from(File::open(desk.dir.path().join("in")).unwrap());
+    fs_err::write(desk.dir.path().join("in"), "input").unwrap();
+    let open = || OwnedFd::from(fs_err::File::open(desk.dir.path().join("in")).unwrap());
     let one = "[[filesystem]]\nguest = \"/inputs/table\"\nsource = \"input:table\"\naccess = \"read\"\n";
     let files = desk.bind(one, &desk.workspace(), None, vec![("table", open())]).unwrap();
     assert_eq!(files.facts.inputs[&"table".parse().unwrap()], Digest::of(b"input"));
@@ -217,9 +219,9 @@ fn a_run_folder_goes_with_its_run_however_deep_a_guest_dug() {
         dir = rustix::fs::openat(&dir, "d", rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
     }
     rustix::fs::symlinkat(desk.dir.path().join("workspace"), &dir, "link").unwrap();
-    std::fs::write(desk.workspace().join("keep"), "").unwrap();
+    fs_err::write(desk.workspace().join("keep"), "").unwrap();
     drop(run_dir);
-    assert_eq!(std::fs::read_dir(&parent).unwrap().count(), 0);
+    assert_eq!(fs_err::read_dir(&parent).unwrap().count(), 0);
     assert!(desk.workspace().join("keep").exists());
 }
 
@@ -229,9 +231,9 @@ fn sweeping_takes_dead_runs_and_leaves_live_ones() {
     let parent = desk.dir.path().join("runs");
     let live = RunDir::create(&parent, "live").unwrap();
     // A run whose process is gone: its folder is there, its lock is free.
-    std::fs::create_dir(parent.join("dead")).unwrap();
-    std::fs::write(parent.join("dead/lock"), "").unwrap();
-    std::fs::write(parent.join("dead/leftover"), "").unwrap();
+    fs_err::create_dir(parent.join("dead")).unwrap();
+    fs_err::write(parent.join("dead/lock"), "").unwrap();
+    fs_err::write(parent.join("dead/leftover"), "").unwrap();
     assert_eq!(sweep(&parent, true).unwrap(), [parent.join("dead")]);
     assert!(parent.join("dead").exists());
     assert_eq!(sweep(&parent, false).unwrap(), [parent.join("dead")]);

@@ -103,7 +103,7 @@ impl House {
 
     pub(crate) fn with(manifest: &str, ceiling: Ceiling) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("workspace")).unwrap();
+        fs_err::create_dir(dir.path().join("workspace")).unwrap();
         let script: Arc<Mutex<Arc<Script>>> = Arc::new(Mutex::new(Arc::new(|_, _| panic!("nothing should run"))));
         let (runtime, authority) = Runtime::new(vec![Arc::new(Scripted(script.clone()))]);
         let manifest: &'static str = format!("{HEAD}{manifest}").leak();
@@ -160,7 +160,7 @@ impl House {
         };
         change(&mut submission);
         let observation = self.tokio.block_on(self.service.run(submission, Arc::new(Unwatched), &Stop::default()))?;
-        let left = std::fs::read_dir(self.dir.path().join("state/run")).map_or(0, Iterator::count);
+        let left = fs_err::read_dir(self.dir.path().join("state/run")).map_or(0, Iterator::count);
         assert_eq!(left, 0, "a run folder was left behind");
         Ok(observation)
     }

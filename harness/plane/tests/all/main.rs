@@ -1,6 +1,8 @@
 //! The plane with a backend that does what a test tells it: what is planned,
 //! refused, kept and reported, without any engine.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod fake;
 mod registry;
 mod service;

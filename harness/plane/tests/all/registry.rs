@@ -65,8 +65,8 @@ fn what_was_changed_behind_the_registrys_back_is_refused() {
     let registry = registry(&dir);
     registry.add(&manifest("1.0.0"), b"one", NOW).unwrap();
     let file = dir.path().join("tools/fake.tool/1.0.0/tool.toml");
-    let wider = std::fs::read_to_string(&file).unwrap().replace("access = \"read\"", "access = \"write\"");
-    std::fs::write(&file, wider).unwrap();
+    let wider = fs_err::read_to_string(&file).unwrap().replace("access = \"read\"", "access = \"write\"");
+    fs_err::write(&file, wider).unwrap();
     assert_eq!(registry.get(&"fake.tool".parse().unwrap()).unwrap_err().code, Code::StateUnavailable);
 }
 

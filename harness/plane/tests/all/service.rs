@@ -13,7 +13,7 @@ use crate::fake::{COMMAND, House, TOOL, printed, returned};
 #[test]
 fn a_tool_gets_the_canonical_arguments_and_its_result_comes_back() {
     let house = House::new(TOOL);
-    std::fs::write(house.dir.path().join("workspace/a.txt"), "text").unwrap();
+    fs_err::write(house.dir.path().join("workspace/a.txt"), "text").unwrap();
     house.on_run(|bound, _| {
         assert_eq!(bound.plan.arguments, r#"{"count":2,"path":"a.txt"}"#);
         returned(r#"{"ok": true}"#)
@@ -256,10 +256,10 @@ fn a_flood_keeps_its_beginning_its_end_and_a_whole_artifact() {
 #[test]
 fn usage_is_reported_and_a_run_sees_the_sealed_bytes() {
     let house = House::new(TOOL);
-    std::fs::write(house.dir.path().join("workspace/a.txt"), "sealed").unwrap();
+    fs_err::write(house.dir.path().join("workspace/a.txt"), "sealed").unwrap();
     let path = house.dir.path().join("workspace/a.txt");
     house.on_run(move |bound, _| {
-        std::fs::write(&path, "changed").unwrap();
+        fs_err::write(&path, "changed").unwrap();
         let mut text = String::new();
         File::from(bound.files.sealed[0].content.try_clone().unwrap()).read_to_string(&mut text).unwrap();
         returned(&json!({ "ok": text }).to_string())
