@@ -17,13 +17,14 @@ pub(crate) enum Bench {
 
 /// Runs one; `args` are its own.
 pub(crate) fn run(root: &Root, bench: Bench, args: &[OsString]) -> Result<()> {
-    let target = match bench {
-        Bench::Wasm => "wasm",
+    let targets: &[&str] = match bench {
+        Bench::Wasm => &["wasm", "one_shot"],
     };
-    process::run(
-        root.cargo()
-            // `--workspace` keeps the feature set of the tests, and with it their build of wasmtime.
-            .args(["bench", "--profile", "release", "--workspace", "--bench", target, "--"])
-            .args(args),
-    )
+    // `--workspace` keeps the feature set of the tests, and with it their build of wasmtime.
+    let mut cargo = root.cargo();
+    cargo.args(["bench", "--quiet", "--profile", "release", "--workspace"]);
+    for target in targets {
+        cargo.args(["--bench", target]);
+    }
+    process::run(cargo.arg("--").args(args))
 }

@@ -42,7 +42,7 @@ fn files_that_are_no_tool() {
         "sockets.wasm",
         Some("refusing.toml"),
         "component-imports",
-        &["wasi:sockets/instance-network", "imports = \"stub\""],
+        &["wasi:sockets/tcp-create-socket", "imports = \"stub\""],
     );
     house.file("nothing.wasm", guest("nothing.wat"));
     add("nothing.wasm", None, "component-exports", &["nothing that can be called"]);
