@@ -33,9 +33,9 @@ macro_rules! settings {
 settings! {
     "state", "GLOVEBOX_STATE", "", String, "The folder of artifacts, registered tools, caches and runs. Default: `glovebox` in $XDG_STATE_HOME, or in ~/.local/state.";
     "ceiling", "GLOVEBOX_CEILING", "", String, "The file with the operator's ceiling. Default: `ceiling.toml` beside the configuration file, and the shipped one if there is none.";
-    "admission.memory", "GLOVEBOX_ADMISSION_MEMORY", "", ByteSize, "What all actions together may use. Default: three quarters of the host's memory.";
-    "admission.actions", "GLOVEBOX_ADMISSION_ACTIONS", "", u32, "How many actions run at one time. Default: eight for each processor.";
-    "admission.queue", "GLOVEBOX_ADMISSION_QUEUE", "1024", u32, "How many actions of a tenant may wait for room.";
+    "admission.memory", "GLOVEBOX_ADMISSION_MEMORY", "", ByteSize, "The memory that all actions of this state folder together may use. Default: three quarters of the host's memory.";
+    "admission.actions", "GLOVEBOX_ADMISSION_ACTIONS", "", u32, "How many actions of this state folder run at one time, over all processes. Default: eight for each processor.";
+    "admission.queue", "GLOVEBOX_ADMISSION_QUEUE", "1024", u32, "How many actions may wait for room.";
     "admission.wait", "GLOVEBOX_ADMISSION_WAIT", "1m", Span, "How long an action waits for room before it is refused as busy.";
     "component.max_size", "GLOVEBOX_COMPONENT_MAX_SIZE", "64MiB", ByteSize, "The largest component that is accepted.";
     "compile.wall", "GLOVEBOX_COMPILE_WALL", "5m", Span, "How long compiling a component may take.";

@@ -54,6 +54,11 @@ impl Places {
         self.state.join("slots")
     }
 
+    /// Who runs and who waits, over all processes.
+    pub(crate) fn room(&self) -> PathBuf {
+        self.state.join("room")
+    }
+
     /// Makes the state folder, private to its owner.
     ///
     /// # Errors
@@ -162,12 +167,7 @@ pub(crate) fn service_at(
         ceiling: ceiling(config)?,
         runtime,
         authority,
-        admission: Admission::new(Budgets {
-            memory: config.get("admission.memory"),
-            actions: config.get("admission.actions"),
-            queue: config.get("admission.queue"),
-            wait: config.get::<Span>("admission.wait").0,
-        }),
+        admission: Admission::shared(budgets(config), places.room()),
         artifacts: artifacts(&places)?,
         clock: Arc::new(SystemClock),
         ids: Arc::new(TimeOrderedIds),
@@ -175,6 +175,16 @@ pub(crate) fn service_at(
         protect: vec![places.state],
         max_sealed: config.get("limits.sealed"),
     }))
+}
+
+/// What all actions of this state folder together may use.
+fn budgets(config: &Config) -> Budgets {
+    Budgets {
+        memory: config.get("admission.memory"),
+        actions: config.get("admission.actions"),
+        queue: config.get("admission.queue"),
+        wait: config.get::<Span>("admission.wait").0,
+    }
 }
 
 /// Who uses this command: the user that the kernel says we run as.

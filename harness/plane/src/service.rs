@@ -140,12 +140,14 @@ impl ActionService {
         let contract = &planned.plan.contract;
         let memory = contract.limits.memory.unwrap_or_default();
         let _slot = Slots::new(&parts.run_root).enter(&planned.plan.capability, contract.limits.concurrency)?;
-        let _room = parts.admission.enter(principal.tenant.as_str(), memory).await?;
+        let room = parts.admission.enter(principal.tenant.as_str(), memory);
+        let _room = unless_stopped(stop, "queue", room).await??;
         story.0.times.queued_us = micros(queued.elapsed());
 
         let setup = Mark::now();
         let run_dir = Arc::new(RunDir::create(&parts.run_root, planned.plan.action_id.as_str())?);
-        let mut bound = self.bind(tool, &planned, &request, workspace, inputs, &run_dir, &*watch).await?;
+        let binding = self.bind(tool, &planned, &request, workspace, inputs, &run_dir, &*watch);
+        let mut bound = unless_stopped(stop, "setup", binding).await??;
         story.bound(&bound.intent, &bound.digest, std::mem::take(&mut bound.files.evidence));
         story.sealed(&bound.facts);
         let outputs = bound.files.outputs.as_ref().map(|dir| dir.as_fd().try_clone_to_owned()).transpose();
@@ -249,10 +251,14 @@ impl ActionService {
         stop: &Stop,
     ) -> Result<glovebox_runtime::RunReport, Refusal> {
         let parts = self.parts.clone();
-        let _guard = StopOnDrop(stop.clone());
+        let mut unwatched = StopOnDrop(Some(stop.clone()));
         let run = tokio::spawn(async move { parts.runtime.run(bound, permit, ports).await });
         match tokio::time::timeout(wall + GRACE, run).await {
-            Ok(Ok(report)) => Ok(report?),
+            Ok(Ok(report)) => {
+                // It ended by itself: others may still use the same `stop`.
+                unwatched.0 = None;
+                Ok(report?)
+            }
             Ok(Err(error)) => Err(Problem::new(Code::BackendError, format!("the execution panicked: {error}")).into()),
             Err(_) => {
                 let message =
@@ -263,12 +269,26 @@ impl ActionService {
     }
 }
 
+/// Waits for a step before the run, unless the action is no longer wanted.
+async fn unless_stopped<T>(stop: &Stop, phase: &str, step: impl Future<Output = T>) -> Result<T, Refusal> {
+    tokio::select! {
+        biased;
+        () = stop.requested() => {
+            let problem = Problem::new(Code::Interrupted, "the action was interrupted before it ran");
+            Err(Refusal::new(OutcomeKind::Interrupted, problem).which(phase))
+        }
+        done = step => Ok(done),
+    }
+}
+
 /// Asks a run to stop when whoever waits for it is gone.
-struct StopOnDrop(Stop);
+struct StopOnDrop(Option<Stop>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.request();
+        if let Some(stop) = &self.0 {
+            stop.request();
+        }
     }
 }
 

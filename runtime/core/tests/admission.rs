@@ -94,3 +94,33 @@ fn whoever_gives_up_does_not_keep_others_waiting() {
         drop(held);
     });
 }
+
+/// Two handles on one folder stand for two processes: nothing but the folder
+/// connects them.
+#[test]
+fn processes_that_share_a_folder_share_their_budgets() {
+    let dir = tempfile::tempdir().unwrap();
+    let room = dir.path().join("room");
+    let process = |wait| {
+        let budgets = Budgets { memory: ByteSize::mib(10), actions: 2, queue: 2, wait: Duration::from_millis(wait) };
+        Admission::shared(budgets, room.clone())
+    };
+    let (a, b) = (process(10_000), process(50));
+    run(async {
+        let first = a.enter("t", ByteSize::mib(6)).await.unwrap();
+        assert_eq!(b.enter("t", ByteSize::mib(6)).await.unwrap_err().code, Code::Busy, "memory");
+        let second = b.enter("t", ByteSize::mib(4)).await.unwrap();
+        assert_eq!(b.enter("t", ByteSize::mib(0)).await.unwrap_err().code, Code::Busy, "number");
+        let waits = tokio::spawn(async move { a.enter("t", ByteSize::mib(6)).await.map(drop) });
+        drop(first);
+        waits.await.unwrap().unwrap();
+        drop(second);
+    });
+    // Claims of processes that are gone count for nothing.
+    fs_err::write(room.join("r-0000000000000001-0000000001-0000000000-10485760"), "").unwrap();
+    fs_err::write(room.join("w-0000000000000001-0000000001-0000000001-10485760"), "").unwrap();
+    run(async {
+        b.enter("t", ByteSize::mib(10)).await.unwrap();
+    });
+    assert_eq!(fs_err::read_dir(&room).unwrap().count(), 1, "only the gate is left");
+}

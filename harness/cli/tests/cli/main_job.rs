@@ -157,6 +157,49 @@ fn an_interrupt_ends_the_action_and_is_observed() {
 }
 
 #[test]
+fn budgets_hold_over_all_processes_of_a_state_folder() {
+    let house = House::new();
+    let file = house.file("bulk.wasm", guest("bulk.wat"));
+    house.run(&["tool", "add", &file, "--name", "bulk"]).ok();
+    let mut command = house.command();
+    command.args(["run", "bulk", "--json"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut progress = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("running") {
+        line.clear();
+        assert!(progress.read_line(&mut line).unwrap() > 0, "it ended before it ran");
+    }
+    // `bulk` may use 256 MiB and holds one of the places.
+    for (variable, value) in [("GLOVEBOX_ADMISSION_ACTIONS", "1"), ("GLOVEBOX_ADMISSION_MEMORY", "270MiB")] {
+        let mut second = house.command();
+        second
+            .args(["run", "text.count", "--arg", "path=a.txt"])
+            .env(variable, value)
+            .env("GLOVEBOX_ADMISSION_WAIT", "50ms");
+        let ran = Ran::of(&mut second);
+        assert_eq!(ran.code, 40, "{variable}: {}", ran.stdout);
+        assert!(ran.stdout.contains("[busy]"), "{variable}: {}", ran.stdout);
+        let mut unqueued = house.command();
+        unqueued
+            .args(["run", "text.count", "--arg", "path=a.txt"])
+            .env(variable, value)
+            .env("GLOVEBOX_ADMISSION_QUEUE", "0");
+        assert_eq!(Ran::of(&mut unqueued).code, 40, "{variable}: the queue is not bounded");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // A process that was killed holds nothing, and who fits need not wait.
+    let mut after = house.command();
+    after
+        .args(["run", "fs.search", "--arg", "pattern=x"])
+        .env("GLOVEBOX_ADMISSION_ACTIONS", "1")
+        .env("GLOVEBOX_ADMISSION_QUEUE", "0");
+    let ran = Ran::of(&mut after);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
 fn a_closed_pipe_is_no_error() {
     let house = House::new();
     #[expect(clippy::disallowed_methods, reason = "a shell with a pipe")]

@@ -2,14 +2,20 @@
 //!
 //! Budgets are the operator's. Whoever does not fit waits in a queue that is
 //! fair between tenants; a full queue answers `busy`, and so does a wait that
-//! takes too long. What can never fit is refused at once.
+//! takes too long. What can never fit is refused at once. Processes that share
+//! a folder can share their budgets as well.
+
+mod shared;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use env_contracts::{ByteSize, Code, Problem};
 use tokio::sync::oneshot;
+
+use shared::{Claim, Shared};
 
 /// What all actions of this process together may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +49,13 @@ impl Budgets {
 
 /// Hands out room. Cloning shares it.
 #[derive(Debug, Clone)]
-pub struct Admission(Arc<Shared>);
+pub struct Admission(Arc<Inner>);
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     budgets: Budgets,
     state: Mutex<State>,
+    shared: Option<Arc<Shared>>,
 }
 
 #[derive(Debug)]
@@ -72,18 +79,29 @@ struct Waiter {
 pub struct Room {
     memory: u64,
     admission: Option<Admission>,
+    claim: Option<Claim>,
 }
 
 impl Admission {
     /// With these budgets, all free.
     pub fn new(budgets: Budgets) -> Self {
+        Self::over(budgets, None)
+    }
+
+    /// With these budgets, shared by all processes that use this folder. It is
+    /// made when it is needed.
+    pub fn shared(budgets: Budgets, folder: PathBuf) -> Self {
+        Self::over(budgets, Some(Arc::new(Shared::new(folder))))
+    }
+
+    fn over(budgets: Budgets, shared: Option<Arc<Shared>>) -> Self {
         let state = State {
             memory: budgets.memory.0,
             actions: budgets.actions,
             queues: BTreeMap::new(),
             turns: VecDeque::new(),
         };
-        Self(Arc::new(Shared { budgets, state: Mutex::new(state) }))
+        Self(Arc::new(Inner { budgets, state: Mutex::new(state), shared }))
     }
 
     /// Room for an action of this tenant that may use so much memory, now or
@@ -91,8 +109,18 @@ impl Admission {
     ///
     /// # Errors
     /// `contract-unsatisfied` if it can never fit, `busy` if the queue is full
-    /// or the wait too long.
+    /// or the wait too long, and the host's where budgets are shared.
     pub async fn enter(&self, tenant: &str, memory: ByteSize) -> Result<Room, Problem> {
+        let mut room = self.enter_here(tenant, memory).await?;
+        if let Some(shared) = self.0.shared.clone() {
+            let budgets = self.0.budgets.clone();
+            let claim = tokio::task::spawn_blocking(move || shared.enter(&budgets, memory.0)).await;
+            room.claim = Some(claim.map_err(|error| Problem::new(Code::BackendError, error.to_string()))??);
+        }
+        Ok(room)
+    }
+
+    async fn enter_here(&self, tenant: &str, memory: ByteSize) -> Result<Room, Problem> {
         let budgets = &self.0.budgets;
         if memory > budgets.memory {
             let message = format!("`limits.memory` is {memory}, and all actions together may use {}", budgets.memory);
@@ -140,7 +168,7 @@ impl Admission {
     fn take(&self, state: &mut State, memory: u64) -> Room {
         state.memory -= memory;
         state.actions -= 1;
-        Room { memory, admission: Some(self.clone()) }
+        Room { memory, admission: Some(self.clone()), claim: None }
     }
 
     /// Lets in whose turn it is, tenant by tenant, as long as they fit. The
@@ -188,6 +216,7 @@ impl State {
 impl Drop for Room {
     fn drop(&mut self) {
         if let Some(admission) = self.admission.take() {
+            self.claim = None;
             let mut state = admission.lock();
             state.memory += self.memory;
             state.actions += 1;
