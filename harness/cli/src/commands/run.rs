@@ -204,15 +204,14 @@ fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Problem> {
     pair.ok_or_else(|| Problem::new(Code::Usage, format!("{flag}: `{}` lacks a name or a `=`", escaped_line(text))))
 }
 
-/// The folder, and the most that may be done with it. A folder whose name
-/// ends in `:read` or `:write` is written with that suffix twice.
-fn workspace(text: &str) -> Result<(PathBuf, Option<Access>), Problem> {
-    let (path, access) = if let Some(path) = text.strip_suffix(":read") {
-        (path, Some(Access::Read))
-    } else if let Some(path) = text.strip_suffix(":write") {
-        (path, Some(Access::Write))
+/// The folder, and the most that may be done with it: nobody gets to change
+/// it by default. A folder whose name ends in `:read` or `:write` is written
+/// with that suffix twice.
+fn workspace(text: &str) -> Result<(PathBuf, Access), Problem> {
+    let (path, access) = if let Some(path) = text.strip_suffix(":write") {
+        (path, Access::Write)
     } else {
-        (text, None)
+        (text.strip_suffix(":read").unwrap_or(text), Access::Read)
     };
     let path = Path::new(if path.is_empty() { "." } else { path });
     if !path.is_dir() {
@@ -223,7 +222,7 @@ fn workspace(text: &str) -> Result<(PathBuf, Option<Access>), Problem> {
 
 /// What the request wants of the tool's contract: the file's sections, and
 /// the workspace with no more access than the command line gives.
-fn scope(args: &RunArgs, tool: &Tool, access: Option<Access>) -> Result<Option<Scope>, Problem> {
+fn scope(args: &RunArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, Problem> {
     let mut scope = match &args.contract {
         Some(path) => {
             let text =
@@ -236,17 +235,16 @@ fn scope(args: &RunArgs, tool: &Tool, access: Option<Access>) -> Result<Option<S
         }
         None => None,
     };
-    if let Some(access) = access {
-        let own = |mounts: &[Mount]| {
-            let narrowed = mounts.iter().map(|mount| match mount.source {
-                Source::Workspace if mount.access > access => Mount { access, ..mount.clone() },
-                _ => mount.clone(),
-            });
-            narrowed.collect::<Vec<_>>()
-        };
-        let scope = scope.get_or_insert_default();
-        let mounts = scope.filesystem.as_deref().unwrap_or(&tool.manifest.contract.filesystem);
-        scope.filesystem = Some(own(mounts));
+    let mounts = scope.as_ref().and_then(|scope| scope.filesystem.as_ref()).unwrap_or(&tool.manifest.contract.filesystem);
+    let narrowed: Vec<Mount> = mounts
+        .iter()
+        .map(|mount| match mount.source {
+            Source::Workspace if mount.access > access => Mount { access, ..mount.clone() },
+            _ => mount.clone(),
+        })
+        .collect();
+    if narrowed != *mounts {
+        scope.get_or_insert_default().filesystem = Some(narrowed);
     }
     Ok(scope)
 }

@@ -191,28 +191,22 @@ fn seal_argument(argument: &PathArgument, sealer: &mut seal::Sealer<'_>, files: 
             rest.trim_start_matches('/')
         }
     };
-    // A path may not even seem to lead out, whatever exists on the way.
-    let mut depth = 0_i64;
-    for part in relative.split('/') {
-        depth += match part {
-            "" | "." => 0,
-            ".." => -1,
-            _ => 1,
-        };
-        if depth < 0 {
-            return Err(outside("leads out of its folder"));
-        }
+    let Some(plain) = normalised(relative) else {
+        return Err(outside("leads out of its folder"));
+    };
+    let mount = files.mounts.iter().find(|mount| mount.guest == argument.mount).ok_or_else(|| {
+        outside(&format!("needs `{}`, which the effective contract does not mount", argument.mount))
+    })?;
+    let hide = Hide::new(&mount.hide).map_err(|message| Problem::new(Code::ContractInvalid, message))?;
+    // What is hidden is as if it were not there: no answer may tell that it is.
+    if hide.hides(&plain) {
+        return Ok(());
     }
-    let mount =
-        files.mounts.iter().find(|mount| mount.guest == argument.mount).ok_or_else(|| {
-            outside(&format!("needs `{}`, which the effective contract does not mount", argument.mount))
-        })?;
     let Some(found) = open_beneath(mount.dir.as_fd(), relative, &outside)? else {
         return Ok(());
     };
-    let hide = Hide::new(&mount.hide).map_err(|message| Problem::new(Code::ContractInvalid, message))?;
     if hide.hides(&found.path) {
-        return Err(outside("is hidden by the contract"));
+        return Ok(());
     }
     // A folder of our own making can't change behind the plan's back.
     let live = files.facts.workspace.is_some() || !files.facts.hosts.is_empty();
@@ -226,4 +220,18 @@ fn seal_argument(argument: &PathArgument, sealer: &mut seal::Sealer<'_>, files: 
     files.evidence.push(Evidence { subject: guest, sha256: sealed.sha256, size: Some(sealed.size) });
     files.sealed.push(BoundFile { mount, path: found.path, identity: found.identity, content: sealed.content });
     Ok(())
+}
+
+/// A relative path without `.` and `..`, as it reads; `None` if it leads above
+/// its start, whatever exists on the way.
+fn normalised(path: &str) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
 }
