@@ -1,5 +1,7 @@
 //! Core modules made into components.
 
+mod exit_code;
+
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,6 +12,7 @@ use wit_component::ComponentEncoder;
 
 use crate::error::WasmError;
 use crate::inspect::{Inspection, Kind, PREVIEW1};
+use exit_code::text;
 
 /// The component that a file holds: itself, or a preview 1 core module behind
 /// the adapter that gives it WASI 0.2. Pure and repeatable: equal bytes give
@@ -28,11 +31,15 @@ pub fn adapt<'b>(bytes: &'b [u8], inspection: &Inspection) -> Result<Cow<'b, [u8
     } else {
         WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER
     };
-    let encode = || ComponentEncoder::default().validate(true).module(bytes)?.adapter(PREVIEW1, adapter)?.encode();
+    let encode = || {
+        let module = exit_code::kept(bytes)?;
+        let encoder = ComponentEncoder::default().validate(true).module(&module).map_err(text)?;
+        encoder.adapter(PREVIEW1, adapter).map_err(text)?.encode().map_err(text)
+    };
     // The encoder was written for modules of one's own making.
     match catch_unwind(AssertUnwindSafe(encode)) {
         Ok(Ok(component)) => Ok(Cow::Owned(component)),
-        Ok(Err(error)) => Err(WasmError::Invalid(format!("the module can't be made a component: {error:#}"))),
+        Ok(Err(error)) => Err(WasmError::Invalid(format!("the module can't be made a component: {error}"))),
         Err(_) => Err(WasmError::Invalid("the module can't be made a component: the encoder gave up".into())),
     }
 }
