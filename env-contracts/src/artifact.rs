@@ -19,6 +19,9 @@ pub struct Artifact {
     pub media_type: String,
     /// The name its maker gave it; untrusted, never used as a path.
     pub name: String,
+    /// What its maker says it is; untrusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// How confidential it is: the highest label of what its maker could see.
     pub label: Label,
 }

@@ -5,7 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use env_contracts::{ActionRequest, Artifact, BoundFacts, Code, Contract, Observation, Plan, Problem};
+use env_contracts::{
+    ActionRequest, Artifact, BoundFacts, Ceiling, Code, Contract, Manifest, Observation, Plan, Problem, Scope,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -31,6 +33,23 @@ fn golden_files_are_read_and_written_without_loss() {
     survives::<Observation>("observation.failed.v1.json");
     survives::<Artifact>("artifact.v1.json");
     survives::<Problem>("problem.v1.json");
+}
+
+/// Files that people write: nothing in them is lost or comes to mean something
+/// else.
+#[test]
+fn golden_files_in_toml_are_read_without_loss() {
+    fn survives<T: Serialize, E: std::fmt::Display>(name: &str, read: fn(&str) -> Result<T, E>) {
+        let text = fs_err::read_to_string(folder("golden").join(name)).unwrap();
+        let expected: toml::Table = toml::from_str(&text).unwrap();
+        let value = read(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (written, expected) = (serde_json::to_value(&value).unwrap(), serde_json::to_value(&expected).unwrap());
+        assert_eq!(written, expected, "{name}");
+    }
+    survives("tool.v1.toml", Manifest::from_toml);
+    survives("tool.command.v1.toml", Manifest::from_toml);
+    survives("ceiling.v1.toml", Ceiling::from_toml);
+    survives("scope.v1.toml", Scope::from_toml);
 }
 
 /// Digests are compared over years and machines: their values are fixed.

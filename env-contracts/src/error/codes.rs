@@ -60,7 +60,9 @@ codes! {
     /// The command line or the request could not be understood.
     Usage = "usage", exit 2, http 400, retry false, "see `glovebox --help`";
     /// A configuration file or environment variable holds something that Glovebox does not know or accept.
-    ConfigInvalid = "config-invalid", exit 2, http 500, retry false, "correct the named key; `glovebox config show --origin` lists all keys and where each value came from";
+    ConfigInvalid = "config-invalid", exit 2, http 500, retry false, "correct what is named; `glovebox doctor` goes on with the rest, and docs/config.md lists every key";
+    /// The operator's ceiling is not valid: nothing runs until it is.
+    CeilingInvalid = "ceiling-invalid", exit 2, http 500, retry false, "correct the named key; `glovebox config show --ceiling=shipped` prints a whole ceiling with comments to compare with";
     /// A file named on the command line is missing or can't be read.
     FileUnreadable = "file-unreadable", exit 2, http 400, retry false, "check the path and its permissions";
     /// A workspace folder is missing, is not a folder, or can't be opened.

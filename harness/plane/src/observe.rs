@@ -152,11 +152,24 @@ impl Story {
     }
 
     /// The finished Observation, with its text for a model.
-    pub(crate) fn finish(mut self, outcome: Outcome) -> Observation {
+    pub(crate) fn finish(mut self, mut outcome: Outcome) -> Observation {
+        outcome.help = outcome.help.map(|help| with_name(help, self.0.capability.name.as_str()));
+        // What ran and was cut off may have changed something: doing it again
+        // may do it twice.
+        if outcome.code.is_some() && self.0.effects.side_effects != SideEffects::None {
+            outcome.retryable = false;
+        }
         self.0.outcome = outcome;
         self.0.text = text(&self.0);
         self.0
     }
+}
+
+/// The general ways out say NAME where the tool's name belongs.
+fn with_name(help: String, name: &str) -> String {
+    ["glovebox tool show", "glovebox tool check"]
+        .iter()
+        .fold(help, |help, command| help.replace(&format!("`{command} NAME`"), &format!("`{command} {name}`")))
 }
 
 /// How a run's end is called. What the guest says comes along as data.
@@ -187,11 +200,7 @@ pub(crate) fn outcome(end: &End, tool: &Tool) -> Outcome {
             };
             failed(OutcomeKind::TimedOut, Code::TimedOut, message.to_owned()).which(which)
         }
-        End::LimitHit(limit) => {
-            let which = limit_name(*limit);
-            let message = format!("the action ran into `{which}`");
-            failed(OutcomeKind::LimitHit, Code::LimitHit, message).which(which.trim_start_matches("limits."))
-        }
+        End::LimitHit(limit) => limit_hit(*limit),
         End::Trapped(text) => failed(OutcomeKind::Completed, Code::ToolTrapped, text.clone()).which("trap"),
         End::Interrupted => {
             failed(OutcomeKind::Interrupted, Code::Interrupted, "the action was interrupted".into()).which("run")
@@ -215,17 +224,28 @@ fn advise(outcome: &mut Outcome, tool: &Tool, kind: &str) {
     }
 }
 
-fn limit_name(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Memory => "limits.memory",
-        Limit::Instances => "limits.instances",
-        Limit::Handles => "limits.handles",
-        Limit::Stack => "limits.stack",
-        Limit::Output => "limits.output",
-        Limit::Storage => "limits.storage",
-        Limit::Inodes => "limits.inodes",
-        Limit::HostCall => "limits.host-call",
-    }
+fn limit_hit(limit: Limit) -> Outcome {
+    let (which, clause) = match limit {
+        Limit::Memory => ("memory", true),
+        Limit::Output => ("output", true),
+        Limit::Storage => ("storage", true),
+        Limit::Inodes => ("inodes", true),
+        Limit::Instances => ("instances", false),
+        Limit::Handles => ("handles", false),
+        Limit::Stack => ("stack", false),
+        Limit::HostCall => ("host-call", false),
+    };
+    let problem = if clause {
+        Problem::new(Code::LimitHit, format!("the action ran into `limits.{which}`"))
+            .with_help(format!("raise `limits.{which}` in the contract, within the ceiling, or give it less to do"))
+    } else {
+        Problem::new(
+            Code::LimitHit,
+            format!("the action ran into the limit on {which}, which is the same for all tools"),
+        )
+        .with_help("give it less to do at once")
+    };
+    Outcome::failed(OutcomeKind::LimitHit, problem).which(which)
 }
 
 /// A captured stream in its wire form.

@@ -6,7 +6,8 @@
 
 use env_contracts::canon::{Canonical, ParseLimits};
 use env_contracts::{
-    ActionRequest, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, OutcomeKind, Plan, Principal, Problem,
+    ActionRequest, ApprovalNeed, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, OutcomeKind, Plan,
+    Principal, Problem,
 };
 use glovebox_runtime::algebra::{self, Delta};
 use glovebox_runtime::bind::PathArgument;
@@ -54,6 +55,7 @@ pub fn plan<'a>(
     backends: impl Iterator<Item = &'a dyn Backend> + Clone,
 ) -> Result<Planned, Refusal> {
     let Asked { tool, request, received, principal, action_id } = asked;
+    promised(request)?;
     let arguments = arguments(tool, request, received)?;
     let contract = effective(tool, request, principal, ceiling)?;
     let (backend, contract, enforcement) = choose(backends, &contract)?;
@@ -71,6 +73,23 @@ pub fn plan<'a>(
         backend: backend.to_owned(),
     };
     Ok(Planned { plan, enforcement, paths, arguments })
+}
+
+/// Refuses what a request may ask for and nobody here can give: to go on
+/// without it would be to break the promise silently.
+fn promised(request: &ActionRequest) -> Result<(), Refusal> {
+    if request.approval == ApprovalNeed::Always {
+        let problem =
+            Problem::new(Code::Unattended, "the request wants a person to decide, and nobody can be asked here");
+        return Err(Refusal::new(OutcomeKind::Unattended, problem));
+    }
+    if request.idempotency_key.is_some() {
+        let message = "the request has an idempotency key, and earlier actions are not remembered here";
+        let problem = Problem::new(Code::Unsupported, message)
+            .with_help("leave the key out, and don't repeat the request blindly");
+        return Err(Refusal::new(OutcomeKind::Unsupported, problem).which("idempotency_key"));
+    }
+    Ok(())
 }
 
 fn arguments(tool: &Tool, request: &ActionRequest, received: Option<&[u8]>) -> Result<Canonical, Refusal> {

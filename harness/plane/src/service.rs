@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as Mark};
 
 use env_contracts::{
-    ActionRequest, ByteSize, Ceiling, Code, Id, Name, Observation, Outcome, OutcomeKind, Principal, Problem, Source,
+    ActionRequest, ByteSize, Ceiling, Code, Id, Name, Notice, Observation, Outcome, OutcomeKind, Principal, Problem,
+    Source,
 };
 use glovebox_artifacts::ArtifactStore;
 use glovebox_runtime::bind::{Binding, RunDir, bind};
-use glovebox_runtime::job::End;
-use glovebox_runtime::{Admission, Authority, Backend, Bound, Clock, Ports, Runtime, Stop};
+use glovebox_runtime::job::{End, JobUsage, Timer};
+use glovebox_runtime::{Admission, Authority, Backend, Bound, Clock, Ports, RunReport, Runtime, Stop};
 
 use crate::collect::{self, Collection};
 use crate::ids::IdSource;
@@ -178,7 +179,7 @@ impl ActionService {
                 _ => &[],
             },
         };
-        let result = collect::streams(&collection, &streams, story).await;
+        let result = collect::streams(&collection, &streams, story, &mut outcome).await;
         if let Some(dir) = outputs {
             collect::outputs(&collection, dir, story, &mut outcome).await;
         }
@@ -186,7 +187,7 @@ impl ActionService {
         if !contract.cleanup.scratch
             && let Some(run_dir) = Arc::into_inner(run_dir)
         {
-            let kept = run_dir.keep();
+            let kept = run_dir.keep(&parts.run_root.with_file_name("kept"))?;
             story.notice("scratch-kept", format!("scratch folders are kept in {}", kept.display()));
         }
         story.0.times.teardown_us += micros(teardown.elapsed());
@@ -216,12 +217,18 @@ impl ActionService {
 
         let mut brought: Vec<(Name, OwnedFd)> = inputs.into_iter().collect();
         for (name, uri) in &request.inputs {
-            brought.push((name.clone(), collect::open(&parts.artifacts, uri, run_dir).await?));
+            brought.push((
+                name.clone(),
+                collect::open(&parts.artifacts, uri, planned.plan.contract.data.label, run_dir).await?,
+            ));
         }
         let mut artifacts = BTreeMap::new();
         for mount in &planned.plan.contract.filesystem {
             if let Source::Artifact(uri) = &mount.source {
-                artifacts.insert(uri.clone(), collect::open(&parts.artifacts, uri, run_dir).await?);
+                artifacts.insert(
+                    uri.clone(),
+                    collect::open(&parts.artifacts, uri, planned.plan.contract.data.label, run_dir).await?,
+                );
             }
         }
         let files = bind(Binding {
@@ -249,7 +256,7 @@ impl ActionService {
         ports: Ports,
         wall: Duration,
         stop: &Stop,
-    ) -> Result<glovebox_runtime::RunReport, Refusal> {
+    ) -> Result<RunReport, Refusal> {
         let parts = self.parts.clone();
         let mut unwatched = StopOnDrop(Some(stop.clone()));
         let run = tokio::spawn(async move { parts.runtime.run(bound, permit, ports).await });
@@ -260,11 +267,12 @@ impl ActionService {
                 Ok(report?)
             }
             Ok(Err(error)) => Err(Problem::new(Code::BackendError, format!("the execution panicked: {error}")).into()),
-            Err(_) => {
-                let message =
-                    "the action took longer than `limits.wall` and does not answer; its thread is left behind";
-                Err(Refusal::new(OutcomeKind::TimedOut, Problem::new(Code::TimedOut, message)).which("wall"))
-            }
+            // What it said and made until now still counts.
+            Err(_) => Ok(RunReport {
+                end: End::TimedOut(Timer::Wall),
+                usage: JobUsage { run: wall + GRACE, ..JobUsage::default() },
+                notices: vec![Notice::new("thread-left", "the execution does not answer; its thread is left behind")],
+            }),
         }
     }
 }

@@ -7,10 +7,6 @@ use std::path::PathBuf;
 use env_contracts::{CapabilityRef, Code, Problem};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-/// Above this many, a capability counts as not limited: each slot is a file
-/// that may have to be tried.
-const MOST: u32 = 64;
-
 /// The slots of all capabilities, as locks on files. The kernel gives a lock
 /// back when its process ends, however it ends.
 pub(crate) struct Slots {
@@ -33,7 +29,7 @@ impl Slots {
     /// `busy` if all are taken, `state-unavailable` if the folder can't be
     /// used.
     pub(crate) fn enter(&self, capability: &CapabilityRef, limit: Option<u32>) -> Result<Slot, Problem> {
-        let Some(limit) = limit.filter(|limit| *limit < MOST) else {
+        let Some(limit) = limit else {
             return Ok(Slot { _lock: None });
         };
         let failed =
@@ -44,14 +40,15 @@ impl Slots {
             let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
             let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| failed(errno.into()))?;
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                // One that was cleaned away meanwhile is nobody's: the next
+                // who looks makes another under its name.
+                Ok(()) if rustix::fs::fstat(&file).map_err(|errno| failed(errno.into()))?.st_nlink == 0 => {}
                 Ok(()) => return Ok(Slot { _lock: Some(file) }),
                 Err(rustix::io::Errno::WOULDBLOCK) => {}
                 Err(errno) => return Err(failed(errno.into())),
             }
         }
-        Err(Problem::new(
-            Code::Busy,
-            format!("{limit} actions of `{capability}` are running, which is its `limits.concurrency`"),
-        ))
+        let message = format!("{limit} actions of `{capability}` are running, which is its `limits.concurrency`");
+        Err(Problem::new(Code::Busy, message).with_help("wait until one of them ends"))
     }
 }

@@ -53,6 +53,11 @@ pub struct GcReport {
     pub blobs: u64,
     /// How many bytes they had.
     pub blob_bytes: u64,
+    /// How many blobs that nothing names stay, because they are younger than
+    /// [`BLOB_GRACE_MS`].
+    pub fresh: u64,
+    /// How many bytes they have.
+    pub fresh_bytes: u64,
     /// How many unfinished files of killed processes went.
     pub leftovers: u64,
     /// How many bytes they had.
@@ -90,8 +95,10 @@ impl ArtifactStore {
         };
         if report.unreadable.is_empty() {
             let named: HashSet<&str> = named.keys().map(|sha256| sha256.as_str()).collect();
-            let unnamed = self.unnamed_blobs(&named, retention.now_ms).await?;
-            let gone = if dry_run { unnamed } else { self.drop_blobs(&unnamed, retention.now_ms).await? };
+            let (old, fresh) = self.unnamed_blobs(&named, retention.now_ms).await?;
+            let gone = if dry_run { old } else { self.drop_blobs(&old, retention.now_ms).await? };
+            report.fresh = fresh.len() as u64;
+            report.fresh_bytes = fresh.iter().map(|blob| blob.size).sum();
             report.blobs = gone.len() as u64;
             report.blob_bytes = gone.iter().map(|blob| blob.size).sum();
         }
@@ -114,15 +121,21 @@ impl ArtifactStore {
         Ok(())
     }
 
-    async fn unnamed_blobs(&self, named: &HashSet<&str>, now_ms: u64) -> Result<Vec<ObjectMeta>, Error> {
+    /// The blobs that nothing names: those that are old enough to go, and the
+    /// fresh ones.
+    async fn unnamed_blobs(
+        &self,
+        named: &HashSet<&str>,
+        now_ms: u64,
+    ) -> Result<(Vec<ObjectMeta>, Vec<ObjectMeta>), Error> {
         let mut blobs: Vec<ObjectMeta> = self
             .objects
             .list(Some(&self.path(["blobs"])))
             .try_collect()
             .await
             .map_err(|source| self.folder.error(source))?;
-        blobs.retain(|blob| is_old(blob, now_ms) && blob.location.filename().is_some_and(|name| !named.contains(name)));
-        Ok(blobs)
+        blobs.retain(|blob| blob.location.filename().is_some_and(|name| !named.contains(name)));
+        Ok(blobs.into_iter().partition(|blob| is_old(blob, now_ms)))
     }
 
     /// Looks again at each blob once nobody can publish: one that was put anew

@@ -88,8 +88,9 @@ async fn a_crash_between_blob_and_entry_leaves_only_a_blob_that_goes() {
 
     let fresh = fixture.store.gc(keep(None, None, now_ms() + BLOB_GRACE_MS / 2), false).await.unwrap();
     assert_eq!((fresh.blobs, fixture.files().len()), (0, 1), "a fresh blob may be about to get its entry");
+    assert_eq!((fresh.fresh, fresh.fresh_bytes), (1, 7));
     let report = fixture.store.gc(keep(None, None, later()), false).await.unwrap();
-    assert_eq!((report.blobs, report.blob_bytes, fixture.files().len()), (1, 7, 0));
+    assert_eq!((report.blobs, report.blob_bytes, report.fresh, fixture.files().len()), (1, 7, 0, 0));
 }
 
 #[tokio::test]
@@ -104,7 +105,7 @@ async fn a_blob_that_is_put_again_is_fresh_again() {
     let now = now_ms();
     assert_eq!(fixture.store.gc(keep(None, None, now), true).await.unwrap().blobs, 1);
 
-    let unnamed = fixture.store.unnamed_blobs(&HashSet::new(), now).await.unwrap();
+    let (unnamed, _) = fixture.store.unnamed_blobs(&HashSet::new(), now).await.unwrap();
     let again = fixture.put("b", b"content").await;
     // The collection decided before the put, and looks again.
     assert!(fixture.store.drop_blobs(&unnamed, now).await.unwrap().is_empty());

@@ -72,6 +72,7 @@ impl ArtifactRecord {
             size: self.size,
             media_type: self.media_type.clone(),
             name: self.name.clone(),
+            description: None,
             label: self.label,
         }
     }

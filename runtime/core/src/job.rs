@@ -87,8 +87,12 @@ pub struct Mount {
 pub struct SealedFile {
     /// The guest path of its mount.
     pub mount: String,
-    /// Where it lies in that mount: relative, normalised, no `.` or `..`.
+    /// Where it lies in that mount: relative, without links, `.` and `..`.
     pub path: String,
+    /// How the argument spells it, relative to the mount and without empty
+    /// parts and `.`: links on that way may lead elsewhere by now, and still
+    /// these bytes are what the guest finds there.
+    pub spelled: String,
     /// The file it was read from, so that another name of it (a hard link, a
     /// symlink) leads to the same bytes: device and inode.
     pub identity: (u64, u64),

@@ -35,6 +35,7 @@ mod ceiling;
 mod clock;
 mod effects;
 mod hide;
+mod plain;
 mod problem;
 
 pub use admission::{Admission, Budgets, Room};
@@ -47,4 +48,5 @@ pub use ceiling::{DEFAULT_CEILING, default_ceiling};
 pub use clock::{Clock, Instant, SystemClock};
 pub use effects::derived_effects;
 pub use hide::Hide;
+pub use plain::holds_plain_files;
 pub use problem::io_problem;

@@ -192,6 +192,7 @@ fn job(bound: Bound) -> (Job, Descriptors, Prepared) {
         .map(|file| SealedFile {
             mount: file.mount,
             path: file.path,
+            spelled: file.spelled,
             identity: file.identity,
             content: push(file.content),
         })

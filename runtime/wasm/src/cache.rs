@@ -13,7 +13,7 @@ use std::{io, io::Read};
 
 use env_contracts::{Code, Problem};
 use fs_err::os::unix::fs::OpenOptionsExt;
-use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, flock, futimens};
+use rustix::fs::{FlockOperation, OFlags, Timespec, Timestamps, UTIME_NOW, flock, futimens};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,9 @@ use crate::error::WasmError;
 const ABOUT_MAX: u64 = 4 << 10;
 /// Digits of the two digests in a file name. The description has them whole.
 const NAME_DIGITS: usize = 32;
+
+/// How files of the cache are opened: no link is followed, nothing waited for.
+const NO_LINK: i32 = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()).cast_signed();
 
 /// What happens while an artefact is fetched.
 #[derive(Debug)]
@@ -216,11 +219,12 @@ impl CompileCache {
             return Ok(Found::Damaged("its description is that of another entry".into()));
         }
         let path = self.path(&name, "cwasm");
-        let mut file = match fs_err::File::open(&path) {
+        let mut file = match open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Found::Damaged("the artefact is missing".into()));
             }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Found::Damaged(error.to_string())),
             Err(error) => return Err(WasmError::cache(path)(error)),
         };
         let (size, sha256) = digest(&mut file).map_err(WasmError::cache(&path))?;
@@ -264,7 +268,7 @@ impl CompileCache {
         let failed = || WasmError::cache(&path);
         loop {
             let mut options = fs_err::OpenOptions::new();
-            options.write(true).create(true).truncate(false).mode(0o600);
+            options.write(true).create(true).truncate(false).mode(0o600).custom_flags(NO_LINK);
             let file = options.open(&path).map_err(failed())?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
@@ -313,8 +317,9 @@ impl Temporary {
     }
 
     fn create(&self) -> Result<fs_err::File, WasmError> {
+        remove(&self.0)?;
         let mut options = fs_err::OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(NO_LINK);
         options.open(&self.0).map_err(WasmError::cache(&self.0))
     }
 
@@ -330,8 +335,26 @@ impl Drop for Temporary {
     }
 }
 
+/// Opens a file of the cache for reading: what lies there instead of one is
+/// neither followed nor waited for.
+fn open(path: &Path) -> io::Result<fs_err::File> {
+    let mut options = fs_err::OpenOptions::new();
+    options.read(true).custom_flags(NO_LINK);
+    let file = match options.open(path) {
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a link lies in its place"));
+        }
+        opened => opened?,
+    };
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidData, "something else than a file lies in its place"))
+    }
+}
+
 fn read_about(path: &Path) -> io::Result<About> {
-    let file = fs_err::File::open(path)?;
+    let file = open(path)?;
     let mut text = Vec::new();
     (&file).take(ABOUT_MAX).read_to_end(&mut text)?;
     serde_json::from_slice(&text)
@@ -341,7 +364,7 @@ fn read_about(path: &Path) -> io::Result<About> {
 /// What was used last is cleaned up last. A read-only cache works as well.
 fn touch(path: &Path) {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-    if let Ok(file) = fs_err::File::open(path) {
+    if let Ok(file) = open(path) {
         let _ = futimens(&file, &Timestamps { last_access: now, last_modification: now });
     }
 }

@@ -59,7 +59,7 @@ impl Host for State {
                 Level::Warn => "warn",
                 Level::Error => "error",
             };
-            self.run.frame(Frame::Log { level, message: cut(&message, TEXT_MAX) });
+            self.run.log(level, cut(&message, TEXT_MAX)).map_err(wasmtime::Error::new)?;
         }
         Ok(())
     }

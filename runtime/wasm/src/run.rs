@@ -67,6 +67,10 @@ impl Run {
     /// Hands output on. What goes beyond the limit is lost and ends the
     /// guest; what came before it is kept.
     pub(crate) fn output(&self, channel: Channel, bytes: &[u8]) -> Result<(), Stop> {
+        // Nothing said is still silence.
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let mut voice = self.voice();
         self.heard(&mut voice);
         let room = usize::try_from(voice.left).unwrap_or(usize::MAX);
@@ -81,7 +85,21 @@ impl Run {
         if kept.len() < bytes.len() { Err(Stop::Limit(Limit::Output)) } else { Ok(()) }
     }
 
-    /// Hands a log line or progress on.
+    /// Hands a log line on. It is output like any other, and counts as such.
+    pub(crate) fn log(&self, level: &'static str, message: &str) -> Result<(), Stop> {
+        let mut voice = self.voice();
+        self.heard(&mut voice);
+        match voice.left.checked_sub(message.len() as u64) {
+            Some(left) => {
+                voice.left = left;
+                voice.sink.frame(Frame::Log { level, message });
+                Ok(())
+            }
+            None => Err(Stop::Limit(Limit::Output)),
+        }
+    }
+
+    /// Hands progress on, or a line of our own.
     pub(crate) fn frame(&self, frame: Frame<'_>) {
         let mut voice = self.voice();
         self.heard(&mut voice);

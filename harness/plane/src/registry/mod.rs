@@ -9,7 +9,7 @@ mod store;
 
 pub use store::Added;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Manifest, Problem, Version, Wanted};
@@ -156,20 +156,36 @@ impl Registry {
     }
 
     fn unknown(&self, wanted: &Wanted, versions: &[Version]) -> Problem {
-        let problem = Problem::new(Code::ToolUnknown, format!("no tool `{wanted}` is registered"));
+        let list = |mut versions: Vec<Version>| {
+            versions.sort_by_key(Version::precedence);
+            versions.iter().map(Version::as_str).collect::<Vec<_>>().join(", ")
+        };
+        let removed = self.removed(&wanted.name).unwrap_or_default();
+        let meant = wanted.version.as_ref().map_or(versions.is_empty(), |version| removed.contains(version));
+        let was = if meant && !removed.is_empty() { ": it was removed" } else { "" };
+        let problem = Problem::new(Code::ToolUnknown, format!("no tool `{wanted}` is registered{was}"));
+        let mut help = Vec::new();
         if !versions.is_empty() {
-            let known: Vec<&str> = versions.iter().map(Version::as_str).collect();
-            return problem.with_help(format!("registered versions of `{}`: {}", wanted.name, known.join(", ")));
+            help.push(format!("registered versions of `{}`: {}", wanted.name, list(versions.to_vec())));
         }
-        let mut names: BTreeMap<String, ()> = BTreeMap::new();
-        names.extend(
-            self.builtins.iter().filter_map(|builtin| Some((parse(builtin.manifest).ok()?.name.to_string(), ()))),
-        );
-        names.extend(self.names().unwrap_or_default().into_iter().map(|name| (name.to_string(), ())));
-        match nearest(wanted.name.as_str(), names.keys().map(String::as_str)) {
+        if !removed.is_empty() {
+            help.push(format!("removed ones stay taken, for the same bytes alone: {}", list(removed)));
+        }
+        if !help.is_empty() {
+            return problem.with_help(help.join("; "));
+        }
+        match nearest(wanted.name.as_str(), self.callable().iter().map(String::as_str)) {
             Some(near) => problem.with_help(format!("did you mean `{near}`? `glovebox tool list` shows all")),
             None => problem,
         }
+    }
+
+    /// The names that have a version, in order.
+    fn callable(&self) -> BTreeSet<String> {
+        let builtins = self.builtins.iter().filter_map(|builtin| Some(parse(builtin.manifest).ok()?.name.to_string()));
+        let names = self.names().unwrap_or_default().into_iter();
+        let registered = names.filter(|name| self.versions(name).is_ok_and(|versions| !versions.is_empty()));
+        builtins.chain(registered.map(|name| name.to_string())).collect()
     }
 }
 

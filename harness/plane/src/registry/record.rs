@@ -24,3 +24,21 @@ pub(super) enum RecordSchema {
     #[serde(rename = "glovebox/registration/v1")]
     V1,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every form ever stored is still read, and written as it was.
+    #[test]
+    fn stored_forms() {
+        let v1 = include_str!("../../golden/registration.v1.json");
+        let record: Record = serde_json::from_str(v1).unwrap();
+        assert_eq!(
+            (record.capability.to_string().as_str(), record.registered_ms),
+            ("my.tool@1.2.0-rc.1", 1_800_000_000_000)
+        );
+        assert_eq!(serde_json::to_string_pretty(&record).unwrap(), v1.trim_end());
+        assert!(serde_json::from_str::<Record>(&v1.replace("registration/v1", "registration/v2")).is_err());
+    }
+}

@@ -65,7 +65,8 @@ impl Registry {
     /// `tool-unknown`, `tool-reserved`, and the host's.
     pub fn remove(&self, capability: &CapabilityRef) -> Result<(), Problem> {
         if self.builtin(&capability.name)?.is_some() {
-            return Err(Problem::new(Code::ToolReserved, format!("`{}` is a built-in tool", capability.name)));
+            return Err(Problem::new(Code::ToolReserved, format!("`{}` is a built-in tool", capability.name))
+                .with_help("what comes with Glovebox can't be removed; `glovebox tool list` says what does"));
         }
         match fs_err::remove_dir_all(self.place(capability)) {
             Ok(()) => Ok(()),
@@ -103,6 +104,13 @@ impl Registry {
         let dir = self.dir.join(name.as_str());
         let folders = entries(&dir)?.into_iter().filter(|version| dir.join(version).is_dir());
         Ok(folders.filter_map(|version| version.parse().ok()).collect())
+    }
+
+    /// The versions that were removed: their record is all there is of them.
+    pub(super) fn removed(&self, name: &CapabilityName) -> Result<Vec<Version>, Problem> {
+        let dir = self.dir.join(name.as_str());
+        let versions = entries(&dir)?.into_iter().filter_map(|file| Some(file.strip_suffix(".json")?.to_owned()));
+        Ok(versions.filter(|version| !dir.join(version).is_dir()).filter_map(|version| version.parse().ok()).collect())
     }
 
     fn place(&self, capability: &CapabilityRef) -> PathBuf {

@@ -90,7 +90,7 @@ schema = "glovebox/contract/v1"
 "#;
 
 pub(crate) struct House {
-    pub(crate) dir: tempfile::TempDir,
+    pub(crate) dir: Arc<tempfile::TempDir>,
     pub(crate) service: ActionService,
     script: Arc<Mutex<Arc<Script>>>,
     tokio: tokio::runtime::Runtime,
@@ -104,6 +104,20 @@ impl House {
     pub(crate) fn with(manifest: &str, ceiling: Ceiling) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs_err::create_dir(dir.path().join("workspace")).unwrap();
+        Self::over(Arc::new(dir), manifest, ceiling)
+    }
+
+    /// Another tool over the same state.
+    pub(crate) fn again(&self, manifest: &str, ceiling: Ceiling) -> Self {
+        Self::over(self.dir.clone(), manifest, ceiling)
+    }
+
+    /// The index entry of an artifact.
+    pub(crate) fn record(&self, uri: &str) -> glovebox_artifacts::ArtifactRecord {
+        self.tokio.block_on(self.service.artifacts().record(&uri.parse().unwrap())).unwrap()
+    }
+
+    fn over(dir: Arc<tempfile::TempDir>, manifest: &str, ceiling: Ceiling) -> Self {
         let script: Arc<Mutex<Arc<Script>>> = Arc::new(Mutex::new(Arc::new(|_, _| panic!("nothing should run"))));
         let (runtime, authority) = Runtime::new(vec![Arc::new(Scripted(script.clone()))]);
         let manifest: &'static str = format!("{HEAD}{manifest}").leak();

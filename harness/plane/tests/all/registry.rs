@@ -35,12 +35,39 @@ fn a_name_and_version_never_come_to_mean_other_bytes() {
 }
 
 #[test]
+fn what_was_removed_is_not_suggested_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(&dir);
+    for version in ["1.0.0", "1.1.0"] {
+        registry.add(&manifest(version), version.as_bytes(), NOW).unwrap();
+    }
+    let get = |wanted: &str| registry.get(&wanted.parse().unwrap()).map(drop).unwrap_err();
+    assert!(get("fake.tol").help.contains("did you mean `fake.tool`"));
+    registry.remove(&"fake.tool@1.0.0".parse().unwrap()).unwrap();
+    let problem = get("fake.tool@1.0.0");
+    assert!(problem.message.ends_with("it was removed"), "{problem}");
+    assert!(
+        problem.help.contains("of `fake.tool`: 1.1.0;") && problem.help.ends_with("alone: 1.0.0"),
+        "{}",
+        problem.help
+    );
+    assert!(!get("fake.tool@7.0.0").message.contains("removed"));
+    registry.remove(&"fake.tool@1.1.0".parse().unwrap()).unwrap();
+    for wanted in ["fake.tool", "fake.tool@1.1.0"] {
+        let problem = get(wanted);
+        assert!(problem.message.ends_with("it was removed") && problem.help.ends_with("1.0.0, 1.1.0"), "{problem:?}");
+    }
+    assert!(!get("fake.tol").help.contains("did you mean"), "what was removed can't be meant");
+}
+
+#[test]
 fn built_in_names_are_reserved() {
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(&dir);
     let text = manifest("9.0.0").replace("fake.tool", "built.in");
     assert_eq!(registry.add(&text, b"one", NOW).unwrap_err().code, Code::ToolReserved);
-    assert_eq!(registry.remove(&"built.in@1.0.0".parse().unwrap()).unwrap_err().code, Code::ToolReserved);
+    let problem = registry.remove(&"built.in@1.0.0".parse().unwrap()).unwrap_err();
+    assert!(problem.code == Code::ToolReserved && problem.help.contains("can't be removed"), "{problem:?}");
 }
 
 #[test]

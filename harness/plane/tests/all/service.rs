@@ -56,6 +56,8 @@ fn what_can_not_be_planned_is_refused_with_its_place() {
         assert_eq!(seen.outcome.kind, OutcomeKind::SchemaRejected, "{args}");
         assert_eq!(seen.outcome.code, Some(code), "{args}");
         assert!(seen.outcome.message.as_ref().unwrap().contains(named), "{args}: {:?}", seen.outcome.message);
+        let help = seen.outcome.help.as_ref().unwrap();
+        assert_eq!(help.contains("`glovebox tool show fake.tool`"), code == Code::SchemaRejected, "{args}: {help}");
         assert!(seen.plan.is_none());
     }
     for (scope, kind, which) in [

@@ -15,10 +15,14 @@ pub fn effective_bounds(ceiling: &Ceiling, tenant: &str, agent: Option<&str>) ->
     bounds
 }
 
-/// The contract with every absent limit filled in from the ceiling's.
+/// The contract with every absent limit filled in from the ceiling's, and with
+/// no less audit and cleanup than the ceiling wants: those take nothing from
+/// the tool.
 #[must_use]
 pub fn fill(contract: &Contract, bounds: &Bounds) -> Contract {
     let mut out = contract.clone();
+    out.audit = out.audit.narrow(&bounds.audit);
+    out.cleanup = out.cleanup.narrow(&bounds.cleanup);
     let own = out.limits.clone();
     out.limits = own.narrow(&bounds.limits);
     // A limit that is written stays as it is written, so that asking for more

@@ -7,6 +7,8 @@ use env_contracts::{Code, Problem};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::holds_plain_files;
+
 /// A folder of the user's.
 pub(super) struct Opened {
     pub(super) dir: OwnedFd,
@@ -15,24 +17,37 @@ pub(super) struct Opened {
     pub(super) identity: (u64, u64),
 }
 
-/// Trees of the kernel, in which nothing is a plain file.
-const KERNEL_TREES: [&str; 3] = ["/proc", "/sys", "/dev"];
-
 /// Opens a folder once; every later step uses the descriptor.
 pub(super) fn open_folder(path: &Path, protect: &[PathBuf]) -> Result<Opened, Problem> {
     let refuse = |why: String| Problem::new(Code::WorkspaceUnavailable, format!("folder `{}`: {why}", path.display()));
     let dir = rustix::fs::open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| refuse(describe(errno)))?;
     let real = real_path(dir.as_fd()).map_err(|errno| refuse(describe(errno)))?;
-    if let Some(tree) = KERNEL_TREES.iter().find(|tree| real.starts_with(tree) && !real.starts_with("/dev/shm")) {
-        return Err(refuse(format!("it lies in `{tree}`, whose files are doors to the kernel")));
+    if !holds_plain_files(&dir).map_err(|errno| refuse(describe(errno)))? {
+        return Err(refuse("it lies in a file system of the kernel's, whose files are no files".into()));
     }
-    let ours = protect.iter().filter_map(|path| path.canonicalize().ok()).find(|ours| real.starts_with(ours));
+    // It counts as plain files, and is full of devices.
+    if real.starts_with("/dev") && !real.starts_with("/dev/shm") {
+        return Err(refuse("it lies in `/dev`, where devices are".into()));
+    }
+    let ours = protect.iter().map(|path| settled(path)).find(|ours| real.starts_with(ours));
     if let Some(ours) = ours {
         return Err(refuse(format!("it lies in `{}`, where Glovebox keeps its own state", ours.display())));
     }
     let stat = rustix::fs::fstat(&dir).map_err(|errno| refuse(describe(errno)))?;
     Ok(Opened { dir, path: real, identity: (stat.st_dev, stat.st_ino) })
+}
+
+/// A path without links in what exists of it: what does not exist yet can be
+/// made, and must be protected just the same.
+pub(super) fn settled(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match existing {
+        // Joining nothing would only add a slash.
+        Some((above, real)) if above == path => real,
+        Some((above, real)) => path.strip_prefix(above).map_or_else(|_| path.to_owned(), |rest| real.join(rest)),
+        None => path.to_owned(),
+    }
 }
 
 /// A regular file found beneath a folder.
@@ -63,6 +78,9 @@ pub(super) fn open_beneath(
         Err(Errno::NXIO) => return Err(outside("is neither a file nor a folder")),
         Err(errno) => return Err(outside(&format!("can't be opened: {}", describe(errno)))),
     };
+    if !holds_plain_files(&file).map_err(|errno| outside(&describe(errno)))? {
+        return Err(outside("lies in a file system of the kernel's"));
+    }
     let stat = rustix::fs::fstat(&file).map_err(|errno| outside(&describe(errno)))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {}

@@ -12,7 +12,7 @@ mod remove;
 mod run_dir;
 mod seal;
 
-pub use run_dir::{RunDir, sweep};
+pub use run_dir::{RunDir, expire, sweep};
 pub use seal::{MAX_SEALED, sealed_copy};
 
 use std::collections::BTreeMap;
@@ -91,6 +91,8 @@ pub struct BoundFile {
     pub mount: String,
     /// Where, relative to the mount.
     pub path: String,
+    /// The same as the argument spells it.
+    pub spelled: String,
     /// The device and inode that it was read from.
     pub identity: (u64, u64),
     /// The content.
@@ -165,9 +167,8 @@ impl Files {
     /// that lie in it.
     fn push_folder(&mut self, mount: &Mount, opened: Opened, protect: &[PathBuf]) {
         let mut hide: Vec<String> = mount.hidden().into_iter().map(Into::into).collect();
-        let ours = protect
-            .iter()
-            .filter_map(|path| path.canonicalize().ok()?.strip_prefix(&opened.path).ok().map(Path::to_owned));
+        let ours =
+            protect.iter().filter_map(|path| folder::settled(path).strip_prefix(&opened.path).ok().map(Path::to_owned));
         hide.extend(ours.filter_map(|path| path.to_str().map(globset::escape)).filter(|path| !path.is_empty()));
         self.push(mount, opened.dir, hide);
     }
@@ -194,9 +195,10 @@ fn seal_argument(argument: &PathArgument, sealer: &mut seal::Sealer<'_>, files: 
     let Some(plain) = normalised(relative) else {
         return Err(outside("leads out of its folder"));
     };
-    let mount = files.mounts.iter().find(|mount| mount.guest == argument.mount).ok_or_else(|| {
-        outside(&format!("needs `{}`, which the effective contract does not mount", argument.mount))
-    })?;
+    let mount =
+        files.mounts.iter().find(|mount| mount.guest == argument.mount).ok_or_else(|| {
+            outside(&format!("needs `{}`, which the effective contract does not mount", argument.mount))
+        })?;
     let hide = Hide::new(&mount.hide).map_err(|message| Problem::new(Code::ContractInvalid, message))?;
     // What is hidden is as if it were not there: no answer may tell that it is.
     if hide.hides(&plain) {
@@ -218,7 +220,15 @@ fn seal_argument(argument: &PathArgument, sealer: &mut seal::Sealer<'_>, files: 
     let sealed = sealer.seal(&guest, found.file)?;
     files.facts.paths.insert(guest.clone(), sealed.sha256.clone());
     files.evidence.push(Evidence { subject: guest, sha256: sealed.sha256, size: Some(sealed.size) });
-    files.sealed.push(BoundFile { mount, path: found.path, identity: found.identity, content: sealed.content });
+    let names = relative.split('/').filter(|name| !matches!(*name, "" | "."));
+    let spelled = names.collect::<Vec<_>>().join("/");
+    files.sealed.push(BoundFile {
+        mount,
+        path: found.path,
+        spelled,
+        identity: found.identity,
+        content: sealed.content,
+    });
     Ok(())
 }
 

@@ -116,10 +116,20 @@ impl RunDir {
         &self.path
     }
 
-    /// Leaves the folder behind: the contract says that scratch is kept.
-    pub fn keep(mut self) -> PathBuf {
+    /// Moves the folder to a place where it stays: the contract says that
+    /// scratch is kept. [`expire`] takes it away when it is old.
+    ///
+    /// # Errors
+    /// `state-unavailable`, `disk-full`; the folder is gone then.
+    pub fn keep(mut self, place: &Path) -> Result<PathBuf, Problem> {
+        let kept = place.join(self.path.file_name().unwrap_or_default());
+        let failed = |error: std::io::Error| {
+            crate::io_problem(&format!("cannot keep `{}`", kept.display()), Code::StateUnavailable, &error)
+        };
+        fs_err::create_dir_all(place).map_err(failed)?;
+        fs_err::rename(&self.path, &kept).map_err(failed)?;
         self.keep = true;
-        self.path.clone()
+        Ok(kept)
     }
 }
 
@@ -173,6 +183,45 @@ pub fn sweep(parent: &Path, dry_run: bool) -> Result<Vec<PathBuf>, Problem> {
             continue;
         }
         if !dry_run {
+            remove_tree(dir.as_fd()).and_then(|()| fs_err::remove_dir(&path)).map_err(failed)?;
+        }
+        gone.push(path);
+    }
+    Ok(gone)
+}
+
+/// Removes kept folders that were last changed longer than `age` ago. Returns
+/// what was, or in a dry run would be, removed.
+///
+/// # Errors
+/// `state-unavailable` if the place can't be read; a missing one is empty.
+pub fn expire(
+    place: &Path,
+    age: std::time::Duration,
+    now: crate::Instant,
+    dry_run: bool,
+) -> Result<Vec<PathBuf>, Problem> {
+    let failed = |error: std::io::Error| {
+        crate::io_problem(&format!("cannot clean `{}`", place.display()), Code::StateUnavailable, &error)
+    };
+    let entries = match fs_err::read_dir(place) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut gone = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let changed = entry.metadata().and_then(|meta| meta.modified()).map_err(failed)?;
+        let changed = changed.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let changed = crate::Instant { unix_millis: u64::try_from(changed.as_millis()).unwrap_or(0) };
+        if changed.age(now) < age {
+            continue;
+        }
+        let path = entry.path();
+        if !dry_run {
+            let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let dir = rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
             remove_tree(dir.as_fd()).and_then(|()| fs_err::remove_dir(&path)).map_err(failed)?;
         }
         gone.push(path);

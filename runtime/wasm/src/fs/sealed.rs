@@ -17,6 +17,7 @@ pub(super) struct Sealed {
 struct Seal {
     mount: usize,
     path: String,
+    spelled: String,
     identity: Identity,
     content: Arc<OwnedFd>,
 }
@@ -34,6 +35,7 @@ impl Sealed {
                 files.push(Seal {
                     mount,
                     path: seal.path.clone(),
+                    spelled: seal.spelled.clone(),
                     identity: Identity(seal.identity.0, seal.identity.1),
                     content: get(seal.content)?,
                 });
@@ -44,6 +46,12 @@ impl Sealed {
 
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty()
+    }
+
+    /// The place whose content is fixed under a spelling, whatever links there
+    /// are on the way by now.
+    pub(super) fn spelled(&self, mount: usize, spelling: &str) -> Option<&str> {
+        self.files.iter().find(|seal| seal.mount == mount && seal.spelled == spelling).map(|seal| seal.path.as_str())
     }
 
     /// The content for a place, whatever lies there now.

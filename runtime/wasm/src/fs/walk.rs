@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use glovebox_runtime::holds_plain_files;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat2, readlinkat, statat};
 use rustix::io::Errno;
 
@@ -47,6 +48,9 @@ impl AsFd for Spot<'_> {
 impl<'p> Spot<'p> {
     /// Goes where `path` leads; at its end follows a link if `follow`.
     pub(super) fn find(dir: &'p Dir, path: &'p str, follow: bool) -> FsResult<Self> {
+        if let Some(spot) = Self::spelled(dir, path) {
+            return Ok(spot);
+        }
         let mut walk = Walk::new(dir);
         walk.begin(path)?;
         let mut folder = wants_folder(path);
@@ -79,6 +83,9 @@ impl<'p> Spot<'p> {
     /// Goes to the folder that the last name of `path` lies in. What is done
     /// to the name is done to it, not to what it may link to.
     pub(super) fn entry(dir: &'p Dir, path: &'p str) -> FsResult<Self> {
+        if let Some(spot) = Self::spelled(dir, path) {
+            return Ok(spot);
+        }
         let trimmed = path.trim_end_matches('/');
         if trimmed.is_empty() {
             return Err(if path.is_empty() { ErrorCode::NoEntry } else { ErrorCode::NotPermitted }.into());
@@ -106,6 +113,20 @@ impl<'p> Spot<'p> {
         Ok(walk.end(name.into(), facts, trimmed.len() != path.len()))
     }
 
+    /// The place of a sealed file that is named just as the argument names it.
+    fn spelled(dir: &'p Dir, path: &str) -> Option<Self> {
+        let sealed = &dir.shared.sealed;
+        if sealed.is_empty() || path.starts_with('/') {
+            return None;
+        }
+        let mut spelling = dir.path.clone();
+        names(path).for_each(|name| join(&mut spelling, name));
+        let place = sealed.spelled(dir.mount, &spelling)?;
+        let facts = sealed.at(dir.mount, place).and_then(|content| Facts::of(content).ok());
+        let folder = wants_folder(path);
+        Some(Self { dir, parent: None, name: ".".into(), path: place.to_owned(), facts, folder })
+    }
+
     /// For what can only be a file: a path with a trailing slash names none.
     pub(super) fn file_entry(dir: &'p Dir, path: &'p str) -> FsResult<Self> {
         let spot = Self::entry(dir, path)?;
@@ -130,15 +151,26 @@ impl<'p> Spot<'p> {
 
     /// Opens what lies there. It is no link.
     pub(super) fn open(&self, flags: OFlags, mode: Mode) -> FsResult<OwnedFd> {
-        open(self, &self.name, flags, mode)
+        Ok(open(self, &self.name, flags, mode)?)
     }
 }
 
 /// Opens a single name, which is no link.
-pub(super) fn open(dir: impl AsFd, name: &str, flags: OFlags, mode: Mode) -> FsResult<OwnedFd> {
+///
+/// Where another file system is mounted there, it must be one of plain files:
+/// a workspace may hold a disk, but not a door to the kernel.
+pub(super) fn open(dir: impl AsFd, name: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::io::retry_on_intr(|| openat2(dir.as_fd(), name, flags, mode, resolve))?)
+    let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let open = |flags, resolve| rustix::io::retry_on_intr(|| openat2(dir.as_fd(), name, flags, mode, resolve));
+    match open(flags, within | ResolveFlags::NO_XDEV) {
+        Err(Errno::XDEV) => {
+            // Looked at first: in such a file system even opening can do something.
+            let place = open(OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, within)?;
+            if holds_plain_files(&place)? { open(flags, within) } else { Err(Errno::ACCESS) }
+        }
+        opened => opened,
+    }
 }
 
 struct Walk<'p> {
@@ -189,9 +221,7 @@ impl<'p> Walk<'p> {
     /// Enters a folder, or goes on along a link. Answers whether what comes
     /// last must be a folder because that link says so.
     fn down(&mut self, name: Cow<'p, str>) -> FsResult<bool> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::io::retry_on_intr(|| rustix::fs::openat(self.fd(), &*name, flags, Mode::empty()));
-        match opened {
+        match open(self.fd(), &name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()) {
             Ok(fd) => {
                 let before = self.path.len();
                 self.push(&name);

@@ -64,7 +64,8 @@ fn a_preview_1_module_runs_adapted() {
     let guest = load(&built("tests/guests/dist/preview1.wasm"));
     assert!(guest.is_command());
     let folder = tempfile::tempdir().unwrap();
-    let came = Act::command("1234567").surroundings(&["p1", "x"], &[]).mount("/outputs", folder.path(), true).run(&guest);
+    let came =
+        Act::command("1234567").surroundings(&["p1", "x"], &[]).mount("/outputs", folder.path(), true).run(&guest);
     // Its exit code is the length of its input, modulo 4: no mere failure.
     assert_eq!(came.end, End::Exited { code: 3 }, "{came:?}");
     assert_eq!(came.heard.out(), "p1\nx\n1234567");

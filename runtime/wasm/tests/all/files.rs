@@ -325,3 +325,22 @@ fn bad_times_and_missing_descriptors_are_errors() {
     act.fds.clear();
     assert!(matches!(act.run(hostile()).end, End::HostFailed(text) if text.contains("descriptor 0")));
 }
+
+/// A folder can hold mount points. What the kernel mounts to speak of itself
+/// and of this very process is no file of anybody's.
+#[test]
+fn the_kernels_own_trees_are_shut_wherever_they_are_mounted() {
+    for path in
+        ["proc/self/environ", "proc/self/mem", "proc/self/fd", "proc", "sys/kernel/mm", "dev/../proc/self/environ"]
+    {
+        for what in [
+            json!({ "do": "open", "folder": "/workspace", "path": path, "access": ["read"] }),
+            json!({ "do": "open", "folder": "/workspace", "path": path, "access": ["write"] }),
+            json!({ "do": "list", "folder": "/workspace", "path": path }),
+        ] {
+            let came = told(what.clone()).mount("/workspace", Path::new("/"), true).run(hostile());
+            assert!(came.json()["refused"].is_string(), "{what}: {came:?}");
+        }
+    }
+    still_usable();
+}

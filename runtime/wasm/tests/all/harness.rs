@@ -150,11 +150,29 @@ impl Act {
     }
 
     /// Fixes the content of a file.
-    pub(crate) fn seal(mut self, mount: &str, path: &str, identity: (u64, u64), content: &[u8]) -> Self {
+    pub(crate) fn seal(self, mount: &str, path: &str, identity: (u64, u64), content: &[u8]) -> Self {
+        self.seal_as(mount, path, path, identity, content)
+    }
+
+    /// The same where the argument spells its path otherwise.
+    pub(crate) fn seal_as(
+        mut self,
+        mount: &str,
+        path: &str,
+        spelled: &str,
+        identity: (u64, u64),
+        content: &[u8],
+    ) -> Self {
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, content).unwrap();
         let content = self.fd(file.into());
-        self.job.sealed.push(SealedFile { mount: mount.into(), path: path.into(), identity, content });
+        self.job.sealed.push(SealedFile {
+            mount: mount.into(),
+            path: path.into(),
+            spelled: spelled.into(),
+            identity,
+            content,
+        });
         self
     }
 

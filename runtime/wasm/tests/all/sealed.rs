@@ -130,3 +130,33 @@ fn its_place_stays_taken_when_it_is_gone() {
     );
     assert!(!world.path("a.txt").exists());
 }
+
+/// `current/f` was bound when `current` led to `one`; now it leads to `two`.
+#[test]
+fn a_link_on_the_way_that_leads_elsewhere_by_now_changes_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    for folder in ["one", "two"] {
+        fs_err::create_dir(root.path().join(folder)).unwrap();
+        fs_err::write(root.path().join(folder).join("f"), folder).unwrap();
+    }
+    let meta = fs_err::metadata(root.path().join("one/f")).unwrap();
+    symlink("two", root.path().join("current")).unwrap();
+    let run = |what: Value| {
+        let came = told(what)
+            .mount("/workspace", root.path(), true)
+            .seal_as("/workspace", "one/f", "current/f", (meta.dev(), meta.ino()), b"checked")
+            .run(hostile());
+        came.json()
+    };
+    let open = |path: &str, access: &str| {
+        run(json!({ "do": "open", "folder": "/workspace", "path": path, "access": [access] }))
+    };
+    for path in ["current/f", "./current//f", "one/f"] {
+        assert_eq!(open(path, "read")["text"], "checked", "{path}");
+        assert!(open(path, "write")["refused"].is_string(), "{path}");
+    }
+    assert!(run(json!({ "do": "remove", "folder": "/workspace", "path": "current/f" }))["refused"].is_string());
+    // What was never bound is what it is.
+    assert_eq!(open("two/f", "read")["text"], "two");
+    assert_eq!(fs_err::read_to_string(root.path().join("two/f")).unwrap(), "two");
+}

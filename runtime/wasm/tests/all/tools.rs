@@ -129,3 +129,12 @@ fn the_entry_has_to_be_there() {
     let End::Refused(problem) = came.end else { panic!() };
     assert_eq!(problem.code, env_contracts::Code::ComponentExports);
 }
+
+#[test]
+fn log_lines_are_output_and_count_as_such() {
+    let what = json!({ "do": "log", "level": "warn", "count": 100, "message": "m", "bytes": 1_000 });
+    let came = Act::tool("hostile", &what.to_string()).limit(|limits| limits.output = 10_000).run(hostile_tool());
+    assert_eq!(came.end, End::LimitHit(Limit::Output), "{came:?}");
+    let said: usize = came.heard.log.iter().map(|(_, text)| text.len()).sum();
+    assert!(said > 8_000 && said <= 10_000, "{said}");
+}
