@@ -20,13 +20,17 @@ pub(crate) fn escaped_line(text: &str) -> String {
     escaped(text).replace('\n', "\\n").replace('\t', " ")
 }
 
-/// Characters that take no space or turn the reading direction: with them,
-/// text can look like what it is not.
+/// Characters that take no space, look like one, or turn the reading
+/// direction: with them, text can look like what it is not. They are those
+/// that Unicode calls default-ignorable, and the blank letters.
 fn deceives(c: char) -> bool {
     matches!(
         c,
-        '\u{00AD}' | '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
-            | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}'
+        '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}'
+            | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+            | '\u{E0000}'..='\u{E0FFF}'
     )
 }
 
@@ -40,6 +44,7 @@ mod tests {
         assert_eq!(escaped("\u{1b}[2J"), "\\u{1b}[2J");
         assert_eq!(escaped("a\rb\u{7}\u{9b}"), "a\\u{d}b\\u{7}\\u{9b}");
         assert_eq!(escaped("\u{202e}gnp.exe"), "\\u{202e}gnp.exe");
+        assert_eq!(escaped("a\u{3164}\u{2800}\u{fe0f}b"), "a\\u{3164}\\u{2800}\\u{fe0f}b");
         assert_eq!(escaped_line("a\nb"), "a\\nb");
     }
 }

@@ -82,7 +82,7 @@ impl Diagnose for WasmError {
             Self::Exports { .. } => Code::ComponentExports,
             Self::Imports { .. } => Code::ComponentImports,
             Self::Compile(_) => Code::CompileFailed,
-            Self::Digest { .. } => Code::CacheCorrupt,
+            Self::Digest { .. } => Code::StateUnavailable,
             Self::Load(_) => Code::BackendError,
             Self::Cache { source, .. } if is_full(source) => Code::DiskFull,
             Self::Cache { .. } => Code::StateUnavailable,
@@ -93,6 +93,9 @@ impl Diagnose for WasmError {
         match self {
             Self::Engine { .. } => {
                 "lower the number of parallel actions, or raise the address space limit (`ulimit -v`)".into()
+            }
+            Self::Digest { .. } => {
+                "the file was changed after it was registered: `glovebox tool remove` it and register it again".into()
             }
             other => Cow::Borrowed(other.code().remedy()),
         }

@@ -239,3 +239,18 @@ fn a_pool_that_has_no_room_is_a_coded_error() {
         glovebox_wasm::Engine::new(glovebox_wasm::EngineConfig { slots: 20_000, ..Default::default() }).unwrap_err();
     assert_eq!(error.code(), Code::BackendUnavailable, "{error}");
 }
+
+/// Each of these has been a way out of a sandbox somewhere; no tool needs them.
+#[test]
+fn proposals_that_are_off_stay_off() {
+    for (what, module) in [
+        ("64-bit memories", "(memory i64 1)"),
+        ("shared memories", "(memory 1 1 shared)"),
+        ("garbage collection", "(type (struct (field i32)))"),
+        ("exceptions", "(tag)"),
+    ] {
+        let bytes = wat::parse_str(format!("(component (core module {module}))")).unwrap();
+        assert!(crate::harness::compile(&bytes).is_err(), "{what} compile");
+    }
+    crate::harness::compile(&wat::parse_str("(component (core module (memory 1)))").unwrap()).unwrap();
+}
