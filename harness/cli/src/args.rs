@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Runs untrusted tool code, inside what its Environment Contract names.
 #[derive(Debug, Parser)]
@@ -32,16 +32,22 @@ pub(crate) enum Command {
     /// Run a tool and print its Observation.
     Run(RunArgs),
     /// Register tools and look at them.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox tool list\n  glovebox tool show text.count\n  glovebox tool check ./count.wasm --manifest tool.toml\n  glovebox tool add ./count.wasm --manifest tool.toml"
+    )]
     Tool(ToolCommand),
     /// See what this host can enforce of a contract.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Examples:\n  glovebox contract check contract.toml")]
     Contract(ContractCommand),
     /// Look at what actions made.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox artifacts list\n  glovebox artifacts get artifact/ACTION/1 --out report.csv"
+    )]
     Artifacts(ArtifactsCommand),
     /// See the configuration.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Examples:\n  glovebox config show --origin\n  glovebox config show --ceiling")]
     Config(ConfigCommand),
     /// Take away what is too old or too much, and what crashes left behind.
     Gc(GcArgs),
@@ -57,6 +63,53 @@ pub(crate) enum Command {
     /// Write the generated references into a folder. For our own use.
     #[command(name = "__reference", hide = true)]
     Reference(ReferenceArgs),
+}
+
+impl Command {
+    /// How it is called, after the program's name.
+    pub(crate) fn path(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "run",
+            Self::Tool(ToolCommand::Add(_)) => "tool add",
+            Self::Tool(ToolCommand::List { .. }) => "tool list",
+            Self::Tool(ToolCommand::Show { .. }) => "tool show",
+            Self::Tool(ToolCommand::Check(_)) => "tool check",
+            Self::Tool(ToolCommand::Remove { .. }) => "tool remove",
+            Self::Contract(ContractCommand::Check { .. }) => "contract check",
+            Self::Artifacts(ArtifactsCommand::List { .. }) => "artifacts list",
+            Self::Artifacts(ArtifactsCommand::Get { .. }) => "artifacts get",
+            Self::Config(ConfigCommand::Show { .. }) => "config show",
+            Self::Gc(_) => "gc",
+            Self::Doctor(_) => "doctor",
+            Self::Explain(_) => "explain",
+            Self::Completions(_) => "completions",
+            Self::Compile(_) => "__compile",
+            Self::Reference(_) => "__reference",
+        }
+    }
+
+    /// Whether the answer is wanted as JSON.
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::Run(RunArgs { json, .. })
+            | Self::Tool(
+                ToolCommand::List { json }
+                | ToolCommand::Show { json, .. }
+                | ToolCommand::Check(ToolCheckArgs { json, .. }),
+            )
+            | Self::Contract(ContractCommand::Check { json, .. })
+            | Self::Artifacts(ArtifactsCommand::List { json, .. })
+            | Self::Config(ConfigCommand::Show { json, .. })
+            | Self::Gc(GcArgs { json, .. })
+            | Self::Doctor(DoctorArgs { json }) => *json,
+            Self::Tool(ToolCommand::Add(_) | ToolCommand::Remove { .. })
+            | Self::Artifacts(ArtifactsCommand::Get { .. })
+            | Self::Explain(_)
+            | Self::Completions(_)
+            | Self::Compile(_)
+            | Self::Reference(_) => false,
+        }
+    }
 }
 
 /// What `__compile` is told by its parent.
@@ -85,7 +138,7 @@ pub(crate) struct RunArgs {
     /// The tool: NAME (its newest version) or NAME@VERSION.
     pub(crate) tool: String,
     /// An argument. The value is read as the schema has it: as text, as a
-    /// number, or as JSON. Repeat for an array.
+    /// number, or as JSON. Repeat it for an array, or write one JSON array.
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pub(crate) arg: Vec<String>,
     /// All arguments as one JSON object: the text itself, @FILE, or - for
@@ -103,7 +156,7 @@ pub(crate) struct RunArgs {
     /// those that are present count.
     #[arg(long, value_name = "FILE")]
     pub(crate) contract: Option<PathBuf>,
-    /// Print the whole Observation as JSON.
+    /// Print the whole Observation as JSON; where there is none, the problem.
     #[arg(long, conflicts_with = "raw")]
     pub(crate) json: bool,
     /// Print the bare result: standard output of a command, or the data of a
@@ -196,9 +249,10 @@ pub(crate) enum ContractCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArtifactsCommand {
     /// List what is kept.
-    #[command(after_help = "Examples:\n  glovebox artifacts list\n  glovebox artifacts list --action 0197f0c0-…")]
+    #[command(after_help = "Examples:\n  glovebox artifacts list\n  glovebox artifacts list --action 0197f0c0-51")]
     List {
-        /// Of this action alone.
+        /// Of this action alone: its id, or the beginning of it, from eight
+        /// characters, where no other begins so.
         #[arg(long)]
         action: Option<String>,
         /// As JSON.
@@ -219,7 +273,9 @@ pub(crate) enum ArtifactsCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Print every key and its value.
-    #[command(after_help = "Examples:\n  glovebox config show --origin")]
+    #[command(
+        after_help = "Examples:\n  glovebox config show --origin\n  glovebox config show --ceiling\n  glovebox config show --ceiling=shipped > ~/.config/glovebox/ceiling.toml"
+    )]
     Show {
         /// And where it comes from.
         #[arg(long)]
@@ -227,7 +283,28 @@ pub(crate) enum ConfigCommand {
         /// As JSON.
         #[arg(long)]
         json: bool,
+        /// Print a ceiling as TOML instead: the one in force, or the shipped
+        /// one to start from.
+        #[arg(
+            long,
+            value_enum,
+            value_name = "WHICH",
+            num_args = 0..=1,
+            require_equals = true,
+            default_missing_value = "in-force",
+            conflicts_with_all = ["origin", "json"]
+        )]
+        ceiling: Option<WhichCeiling>,
     },
+}
+
+/// One of two ceilings.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum WhichCeiling {
+    /// What tools may be given at most, here and now.
+    InForce,
+    /// What holds where the operator wrote none.
+    Shipped,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use env_contracts::{ByteSize, Code, Problem, Span};
+use glovebox_plane::arguments::nearest;
 
 /// One key.
 pub(crate) struct Setting {
@@ -34,8 +35,8 @@ settings! {
     "state", "GLOVEBOX_STATE", "", String, "The folder of artifacts, registered tools, caches and runs. Default: `glovebox` in $XDG_STATE_HOME, or in ~/.local/state.";
     "ceiling", "GLOVEBOX_CEILING", "", String, "The file with the operator's ceiling. Default: `ceiling.toml` beside the configuration file, and the shipped one if there is none.";
     "admission.memory", "GLOVEBOX_ADMISSION_MEMORY", "", ByteSize, "The memory that all actions of this state folder together may use. Default: three quarters of the host's memory.";
-    "admission.actions", "GLOVEBOX_ADMISSION_ACTIONS", "", u32, "How many actions of this state folder run at one time, over all processes. Default: eight for each processor.";
-    "admission.queue", "GLOVEBOX_ADMISSION_QUEUE", "1024", u32, "How many actions may wait for room.";
+    "admission.actions", "GLOVEBOX_ADMISSION_ACTIONS", "", Count, "How many actions of this state folder run at one time, over all processes. Default: eight for each processor.";
+    "admission.queue", "GLOVEBOX_ADMISSION_QUEUE", "1024", Count, "How many actions may wait for room.";
     "admission.wait", "GLOVEBOX_ADMISSION_WAIT", "1m", Span, "How long an action waits for room before it is refused as busy.";
     "component.max_size", "GLOVEBOX_COMPONENT_MAX_SIZE", "64MiB", ByteSize, "The largest component that is accepted.";
     "compile.wall", "GLOVEBOX_COMPILE_WALL", "5m", Span, "How long compiling a component may take.";
@@ -44,6 +45,26 @@ settings! {
     "artifacts.max_age", "GLOVEBOX_ARTIFACTS_MAX_AGE", "30d", Span, "How long `gc` leaves artifacts alone, unless a contract keeps them longer.";
     "artifacts.max_size", "GLOVEBOX_ARTIFACTS_MAX_SIZE", "10GiB", ByteSize, "How much space artifacts may take before `gc` drops the oldest.";
     "cache.max_size", "GLOVEBOX_CACHE_MAX_SIZE", "2GiB", ByteSize, "How much space compiled components may take before `gc` drops the ones used longest ago.";
+}
+
+/// The variable that names the configuration file.
+const FILE_VARIABLE: &str = "GLOVEBOX_CONFIG";
+
+/// What the variables of the program begin with.
+const PREFIX: &str = "GLOVEBOX_";
+
+/// Variables of that prefix that belong to the tests and to `cargo xtask`.
+const OTHERS: &[&str] = &["GLOVEBOX_TEST_", "GLOVEBOX_WASI_CARGO"];
+
+/// How many.
+pub(crate) struct Count(pub(crate) u32);
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u32::MAX))
+    }
 }
 
 /// Where a value comes from.
@@ -81,33 +102,38 @@ impl Config {
     /// # Errors
     /// `config-invalid` with the key or the line.
     pub(crate) fn load(flags: &[(&'static str, &'static str, String)]) -> Result<Self, Problem> {
-        Self::layered(flags, |name| std::env::var(name).ok().filter(|value| !value.is_empty()), &file_path())
+        Self::layered(flags, &environment()?, &file_path())
     }
 
     fn layered(
         flags: &[(&'static str, &'static str, String)],
-        env: impl Fn(&str) -> Option<String>,
+        env: &BTreeMap<String, String>,
         path: &Path,
     ) -> Result<Self, Problem> {
-        let mut file = read_file(path)?;
+        known_variables(env)?;
+        let mut file = read_file(path, env.contains_key(FILE_VARIABLE))?;
         let mut values = BTreeMap::new();
         for setting in SETTINGS {
             let from_file = file.remove(setting.key);
             let flag = flags.iter().find(|(key, ..)| *key == setting.key);
             let (value, origin) = if let Some((_, name, value)) = flag {
                 (value.clone(), Origin::Flag(name))
-            } else if let Some(value) = env(setting.env) {
-                (value, Origin::Environment(setting.env))
+            } else if let Some(value) = env.get(setting.env) {
+                (value.clone(), Origin::Environment(setting.env))
             } else if let Some(value) = from_file {
                 (value, Origin::File(path.to_owned()))
             } else {
                 (default(setting), Origin::Default)
             };
-            (setting.check)(&value).map_err(|error| invalid(format!("`{}` from {origin}: {error}", setting.key)))?;
+            (setting.check)(&value).map_err(|error| {
+                invalid(format!("`{}` from {origin}: {error}", setting.key))
+                    .with_help(format!("correct it; `{}` means: {}", setting.key, setting.doc))
+            })?;
             values.insert(setting.key, (value, origin));
         }
         if let Some(key) = file.keys().next() {
-            return Err(invalid(format!("`{}`: no configuration key is called `{key}`", path.display())));
+            let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
+            return Err(unknown(format!("`{}`: no configuration key is called `{key}`", path.display()), key, &keys));
         }
         Ok(Self { values })
     }
@@ -128,9 +154,33 @@ impl Config {
 
 /// Where the configuration file is.
 pub(crate) fn file_path() -> PathBuf {
-    match std::env::var_os("GLOVEBOX_CONFIG") {
+    match std::env::var_os(FILE_VARIABLE) {
         Some(path) if !path.is_empty() => path.into(),
         _ => folder("XDG_CONFIG_HOME", ".config").join("config.toml"),
+    }
+}
+
+/// The variables that are ours; an empty one says nothing.
+fn environment() -> Result<BTreeMap<String, String>, Problem> {
+    let mut out = BTreeMap::new();
+    for (name, value) in std::env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else { continue };
+        if !value.is_empty() {
+            let value = value.into_string().map_err(|_| invalid(format!("`${name}` is not UTF-8 text")))?;
+            out.insert(name.to_owned(), value);
+        }
+    }
+    Ok(out)
+}
+
+/// A mistyped variable must not be as good as none: one of them is the ceiling.
+fn known_variables(env: &BTreeMap<String, String>) -> Result<(), Problem> {
+    let mut names: Vec<&str> = SETTINGS.iter().map(|setting| setting.env).collect();
+    names.push(FILE_VARIABLE);
+    let known = |name: &str| names.contains(&name) || OTHERS.iter().any(|other| name.starts_with(other));
+    match env.keys().find(|name| !known(name)) {
+        Some(name) => Err(unknown(format!("no environment variable of Glovebox is called `{name}`"), name, &names)),
+        None => Ok(()),
     }
 }
 
@@ -151,17 +201,23 @@ fn default(setting: &Setting) -> String {
     match setting.key {
         "state" => folder("XDG_STATE_HOME", ".local/state").display().to_string(),
         "ceiling" => file_path().with_file_name("ceiling.toml").display().to_string(),
-        "admission.memory" => budgets().memory.to_string(),
+        // Whole MiB: an odd number of bytes can't be read at a glance.
+        "admission.memory" => ByteSize(budgets().memory.0 >> 20 << 20).to_string(),
         "admission.actions" => budgets().actions.to_string(),
         _ => setting.default.to_owned(),
     }
 }
 
-/// The file's keys, dotted, with their values as text. A missing file has none.
-fn read_file(path: &Path) -> Result<BTreeMap<String, String>, Problem> {
+/// The file's keys, dotted, with their values as text. A missing file has none,
+/// unless somebody `named` it: then the ceiling beside it is missed as well.
+fn read_file(path: &Path, named: bool) -> Result<BTreeMap<String, String>, Problem> {
     let text = match fs_err::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => return Ok(BTreeMap::new()),
+        Err(error) if named => {
+            return Err(invalid(format!("${FILE_VARIABLE}: {error}"))
+                .with_help("name a file that can be read (it may be empty), or unset the variable"));
+        }
         Err(error) => return Err(invalid(error.to_string())),
     };
     let table: toml::Table =
@@ -188,6 +244,12 @@ fn invalid(message: String) -> Problem {
     Problem::new(Code::ConfigInvalid, message)
 }
 
+/// A name that is none of those there are.
+fn unknown(message: String, name: &str, known: &[&str]) -> Problem {
+    let near = nearest(name, known.iter().copied()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    invalid(message).with_help(format!("{near}there are {}", known.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,11 +262,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
         fs_err::write(&path, file).unwrap();
-        Config::layered(
-            flags,
-            |name| env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()),
-            &path,
-        )
+        let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Config::layered(flags, &env, &path)
     }
 
     #[test]
@@ -218,23 +277,32 @@ mod tests {
         .unwrap();
         assert_eq!(config.entry("state"), ("/flag", &Origin::Flag("--state")));
         assert_eq!(config.entry("admission.wait"), ("9s", &Origin::Environment("GLOVEBOX_ADMISSION_WAIT")));
-        assert_eq!(config.get::<u32>("admission.queue"), 7);
+        assert_eq!(config.get::<Count>("admission.queue").0, 7);
         assert!(matches!(config.entry("admission.queue").1, Origin::File(_)));
         assert_eq!(config.entry("limits.sealed"), ("1GiB", &Origin::Default));
     }
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        for (file, named) in [
-            ("nonsense = 1\n", "nonsense"),
-            ("[admission]\nwait = \"soon\"\n", "admission.wait"),
-            ("[admission\n", "line 1"),
-            ("[artifacts]\nmaxage = \"1d\"\n", "artifacts.maxage"),
+        for (file, named, help) in [
+            ("nonsense = 1\n", "nonsense", "there are state, ceiling, "),
+            ("[admission]\nwait = \"soon\"\n", "admission.wait", "How long an action waits"),
+            ("[admission]\nqueue = \"many\"\n", "`many` is not a whole number from 0 to", "How many"),
+            ("[admission\n", "line 1", "doctor"),
+            ("[artifacts]\nmaxage = \"1d\"\n", "artifacts.maxage", "did you mean `artifacts.max_age`?"),
         ] {
             let problem = load(&[], &[], file).map(drop).unwrap_err();
             assert_eq!(problem.code, Code::ConfigInvalid);
             assert!(problem.message.contains(named), "{file}: {problem}");
+            assert!(problem.help.contains(help), "{file}: {}", problem.help);
         }
-        assert!(load(&[], &[("GLOVEBOX_ADMISSION_QUEUE", "-1")], "").is_err());
+        for (name, value, named) in [
+            ("GLOVEBOX_ADMISSION_QUEUE", "-1", "`-1` is not a whole number"),
+            ("GLOVEBOX_CIELING", "/etc/glovebox/ceiling.toml", "GLOVEBOX_CIELING"),
+        ] {
+            let problem = load(&[], &[(name, value)], "").map(drop).unwrap_err();
+            assert!(problem.code == Code::ConfigInvalid && problem.message.contains(named), "{problem}");
+        }
+        load(&[], &[("GLOVEBOX_TEST_SKIP", "x"), ("GLOVEBOX_WASI_CARGO", "x")], "").map(drop).unwrap();
     }
 }

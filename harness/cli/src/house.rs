@@ -7,11 +7,11 @@ use std::time::Duration;
 use env_contracts::{ByteSize, Ceiling, Code, Name, Principal, Problem, Span};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_plane::{ActionService, Parts, Registry, TimeOrderedIds};
-use glovebox_runtime::{Admission, Backend, Budgets, Runtime, SystemClock, default_ceiling, io_problem};
+use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, io_problem};
 use glovebox_wasm::{CompileLimits, Compiler, WasmBackend};
 
 use crate::builtin;
-use crate::config::Config;
+use crate::config::{Config, Count, Origin};
 
 /// The tenant of a person's own machine.
 pub(crate) const TENANT: &str = "local";
@@ -54,6 +54,11 @@ impl Places {
         self.state.join("slots")
     }
 
+    /// Scratch folders that a contract wants kept.
+    pub(crate) fn kept(&self) -> PathBuf {
+        self.state.join("kept")
+    }
+
     /// Who runs and who waits, over all processes.
     pub(crate) fn room(&self) -> PathBuf {
         self.state.join("room")
@@ -92,23 +97,28 @@ pub(crate) fn artifacts(places: &Places) -> Result<ArtifactStore, Problem> {
 /// The operator's ceiling.
 ///
 /// # Errors
-/// `contract-invalid` with the file and the line, `config-invalid` if it
-/// can't be read.
+/// `ceiling-invalid` with the file and the line, `config-invalid` if it can't
+/// be read.
 pub(crate) fn ceiling(config: &Config) -> Result<Ceiling, Problem> {
-    let path = config.entry("ceiling").0;
+    let text = ceiling_text(config)?;
+    Ceiling::from_toml(text.as_deref().unwrap_or(DEFAULT_CEILING))
+        .map_err(|error| Problem::new(Code::CeilingInvalid, format!("`{}`: {error}", config.entry("ceiling").0)))
+}
+
+/// The text of the operator's ceiling; `None`: there is none, and the shipped
+/// one holds.
+///
+/// # Errors
+/// `config-invalid` if it can't be read.
+pub(crate) fn ceiling_text(config: &Config) -> Result<Option<String>, Problem> {
+    let (path, origin) = config.entry("ceiling");
     match fs_err::read_to_string(path) {
-        Ok(text) => Ceiling::from_toml(&text).map_err(|error| {
-            let problem = Problem::of(&error);
-            Problem { message: format!("`{path}`: {}", problem.message), ..problem }
-        }),
+        Ok(text) => Ok(Some(text)),
         // Only the default place may be empty.
-        Err(error)
-            if error.kind() == std::io::ErrorKind::NotFound
-                && *config.entry("ceiling").1 == crate::config::Origin::Default =>
-        {
-            Ok(default_ceiling())
-        }
-        Err(error) => Err(Problem::new(Code::ConfigInvalid, error.to_string())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && *origin == Origin::Default => Ok(None),
+        Err(error) => Err(Problem::new(Code::ConfigInvalid, format!("`ceiling` from {origin}: {error}")).with_help(
+            "name a file that can be read; `glovebox config show --ceiling=shipped` prints one to start from",
+        )),
     }
 }
 
@@ -172,17 +182,27 @@ pub(crate) fn service_at(
         clock: Arc::new(SystemClock),
         ids: Arc::new(TimeOrderedIds),
         run_root: places.runs(),
-        protect: vec![places.state],
+        protect: protect(config, &places),
         max_sealed: config.get("limits.sealed"),
     }))
+}
+
+/// What no guest may see or change: our state, and what the operator decides
+/// with. A tool that could write there could raise its own ceiling.
+fn protect(config: &Config, places: &Places) -> Vec<PathBuf> {
+    let configuration = crate::config::file_path();
+    let mut paths = vec![places.state.clone(), PathBuf::from(config.entry("ceiling").0), configuration.clone()];
+    // The folder that is ours alone, also before there is a file in it.
+    paths.extend(configuration.parent().filter(|folder| folder.ends_with("glovebox")).map(Into::into));
+    paths
 }
 
 /// What all actions of this state folder together may use.
 fn budgets(config: &Config) -> Budgets {
     Budgets {
         memory: config.get("admission.memory"),
-        actions: config.get("admission.actions"),
-        queue: config.get("admission.queue"),
+        actions: config.get::<Count>("admission.actions").0,
+        queue: config.get::<Count>("admission.queue").0,
         wait: config.get::<Span>("admission.wait").0,
     }
 }

@@ -24,20 +24,37 @@ use config::Config;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are answers, not errors.
-            let code = if error.use_stderr() { Code::Usage.exit_code() } else { 0 };
-            let _ = error.print();
-            return ExitCode::from(code);
-        }
+        Err(error) => return not_understood(&error),
     };
+    let (path, json) = (cli.command.path(), cli.command.json());
     match dispatch(cli) {
         Ok(code) => code,
         Err(problem) => {
+            // The general way out of a wrong command line is its help.
+            let general = problem.code == Code::Usage && problem.help == Code::Usage.remedy();
+            let problem = if general { problem.with_help(format!("see `glovebox {path} --help`")) } else { problem };
             print::problem(&problem);
+            if json {
+                print::problem_json(&problem);
+            }
             ExitCode::from(problem.exit_code())
         }
     }
+}
+
+/// What the parser of the command line says, which may be an answer: help and
+/// the version.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    if std::env::args_os().any(|arg| arg == "--json") {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        print::problem_json(&Problem::new(Code::Usage, line.trim_start_matches("error: ")));
+    }
+    ExitCode::from(Code::Usage.exit_code())
 }
 
 fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
@@ -53,7 +70,12 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         _ => {}
     }
     let flags: Vec<_> = cli.state.iter().map(|state| ("state", "--state", state.display().to_string())).collect();
-    let config = Config::load(&flags)?;
+    let config = Config::load(&flags);
+    // Of all, this one is asked when something is wrong.
+    if let Command::Doctor(args) = &cli.command {
+        return commands::doctor::run(args, config);
+    }
+    let config = config?;
     match cli.command {
         Command::Run(args) => commands::run::run(args, &config),
         Command::Tool(command) => commands::tool::run(command, &config),
@@ -61,9 +83,10 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Artifacts(command) => commands::artifacts::run(command, &config),
         Command::Config(command) => commands::config::run(&command, &config),
         Command::Gc(args) => commands::gc::run(&args, &config),
-        Command::Doctor(args) => commands::doctor::run(&args, &config),
-        Command::Compile(_) | Command::Explain(_) | Command::Completions(_) | Command::Reference(_) => {
-            unreachable!("answered above")
-        }
+        Command::Doctor(_)
+        | Command::Compile(_)
+        | Command::Explain(_)
+        | Command::Completions(_)
+        | Command::Reference(_) => unreachable!("answered above"),
     }
 }

@@ -1,10 +1,10 @@
 //! Observations and problems for people.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use anstyle::{AnsiColor, Style};
-use env_contracts::{ByteSize, Observation, Problem, Span, StreamOutput};
-use serde_json::Value;
+use env_contracts::{ByteSize, Observation, Problem, StreamOutput};
+use serde_json::{Value, json};
 
 use crate::terminal::{escaped, escaped_line};
 
@@ -22,6 +22,12 @@ pub(crate) fn problem(problem: &Problem) {
     let _ = writeln!(err, "hint: {}", escaped(&problem.help));
 }
 
+/// A problem on standard output, for a program that reads JSON there.
+pub(crate) fn problem_json(problem: &Problem) {
+    // It stands on standard error too: a closed pipe loses nothing.
+    let _ = json(&json!({ "problem": problem }));
+}
+
 /// An Observation on standard output, readable.
 ///
 /// # Errors
@@ -33,7 +39,7 @@ pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
     writeln!(out, "{style}{outcome}{style:#}  {}  {FAINT}{}{FAINT:#}", observation.capability, observation.action_id)?;
     if let Some(message) = &outcome.message {
         let code = outcome.code.map(|code| format!(" [{code}]")).unwrap_or_default();
-        writeln!(out, "  {}{code}", escaped(message).replace('\n', "\n  "))?;
+        writeln!(out, "  {}{code}", indented(message, "  "))?;
     }
     if let Some(help) = &outcome.help {
         writeln!(out, "  hint: {}", escaped(help))?;
@@ -55,9 +61,6 @@ pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
         return Ok(());
     }
     let times = &observation.times;
-    let span = |micros: u64| {
-        Span(std::time::Duration::from_micros(if micros < 10_000 { micros } else { micros / 1000 * 1000 }))
-    };
     writeln!(
         out,
         "{FAINT}  setup {} · run {} · cpu {} · memory {}{FAINT:#}",
@@ -68,27 +71,50 @@ pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
     )
 }
 
+/// A time as people read it: three digits are enough to see where it went.
+fn span(micros: u64) -> String {
+    let tenths = |unit: u64| format!("{}.{}", micros / unit, micros % unit * 10 / unit);
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{} ms", tenths(1_000)),
+        _ => format!("{} s", tenths(1_000_000)),
+    }
+}
+
 /// A result: an object of plain values as a list, anything else as JSON.
 fn data(out: &mut impl std::io::Write, data: &Value) -> std::io::Result<()> {
     match data {
         Value::Null => Ok(()),
-        Value::String(text) => writeln!(out, "  {}", escaped(text).trim_end().replace('\n', "\n  ")),
+        Value::String(text) if text.trim_end().is_empty() => Ok(()),
+        Value::String(text) => writeln!(out, "  {}", indented(text, "  ")),
         Value::Object(map) if map.values().all(|value| !value.is_object() && !value.is_array()) => {
             let width = map.keys().map(|key| key.chars().count()).max().unwrap_or(0).min(32);
             for (key, value) in map {
                 let value = match value {
-                    Value::String(text) => escaped(text).trim_end().replace('\n', &format!("\n  {:width$}  ", "")),
+                    Value::String(text) => indented(text, &format!("  {:width$}  ", "")),
                     other => other.to_string(),
                 };
-                writeln!(out, "  {:width$}  {value}", escaped_line(key))?;
+                let line = format!("  {:width$}  {value}", escaped_line(key));
+                writeln!(out, "{}", line.trim_end())?;
             }
             Ok(())
         }
         other => {
             let text = serde_json::to_string_pretty(other).unwrap_or_default();
-            writeln!(out, "  {}", escaped(&text).replace('\n', "\n  "))
+            writeln!(out, "  {}", indented(&text, "  "))
         }
     }
+}
+
+/// Text of strangers whose lines after the first stand under it; empty ones
+/// stay empty.
+fn indented(text: &str, indent: &str) -> String {
+    let lines: Vec<String> = escaped(text.trim_end())
+        .split('\n')
+        .enumerate()
+        .map(|(at, line)| if at == 0 || line.is_empty() { line.to_owned() } else { format!("{indent}{line}") })
+        .collect();
+    lines.join("\n")
 }
 
 fn stream(out: &mut impl std::io::Write, name: &str, stream: &StreamOutput) -> std::io::Result<()> {
@@ -125,4 +151,52 @@ pub(crate) fn json(value: &impl serde::Serialize) -> std::io::Result<()> {
     serde_json::to_writer_pretty(&mut out, value)?;
     writeln!(out)?;
     out.flush()
+}
+
+/// Bytes on standard output: whoever pipes them wants them as they are; a
+/// terminal must not obey them.
+///
+/// # Errors
+/// The stream's, such as a closed pipe.
+pub(crate) fn bytes(bytes: &[u8]) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if out.is_terminal() {
+        out.write_all(escaped(&String::from_utf8_lossy(bytes)).as_bytes())?;
+    } else {
+        out.write_all(bytes)?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_can_be_read() {
+        for (micros, text) in [
+            (0, "0 µs"),
+            (245, "245 µs"),
+            (9_412, "9.4 ms"),
+            (999_999, "999.9 ms"),
+            (30_000_000, "30.0 s"),
+            (61_250_000, "61.2 s"),
+        ] {
+            assert_eq!(span(micros), text);
+        }
+    }
+
+    #[test]
+    fn empty_data_leaves_no_line() {
+        for (value, text) in [
+            (json!(""), ""),
+            (json!({}), ""),
+            (json!("a\n\nb\n"), "  a\n\n  b\n"),
+            (json!({ "k": "a\nb", "empty": "" }), "  empty\n  k      a\n         b\n"),
+        ] {
+            let mut out = Vec::new();
+            data(&mut out, &value).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), text);
+        }
+    }
 }

@@ -2,6 +2,16 @@
 //!
 //! It changes nothing, lists no folders and converts no formats: what is not
 //! UTF-8 text is described, and handed out as base64 when bytes are asked for.
+//!
+//! ```
+//! use glovebox_guest::{Context, Kind, Tool as _, json};
+//! use serde::Deserialize as _;
+//!
+//! let args = fs_read::Args::deserialize(json!({ "path": "a.txt", "start_line": 1, "byte_count": 10 })).unwrap();
+//! let context = Context { request_id: String::new(), deadline_ms: 0, locale: None, idempotency_key: None };
+//! // Lines or bytes, not both: refused before any file is looked at.
+//! assert_eq!(fs_read::FsRead::call(args, &context).unwrap_err().kind, Kind::InvalidArgs);
+//! ```
 
 mod base64;
 mod bytes;

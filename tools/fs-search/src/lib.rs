@@ -2,6 +2,17 @@
 //!
 //! Not a finder of files by name or age, and not an index: it reads what it
 //! searches, every time.
+//!
+//! ```
+//! use glovebox_guest::{Context, Tool as _, json};
+//! use serde::Deserialize as _;
+//!
+//! let args = fs_search::Args::deserialize(json!({ "pattern": "(unclosed" })).unwrap();
+//! let context = Context { request_id: String::new(), deadline_ms: 0, locale: None, idempotency_key: None };
+//! // Refused before any file is looked at, with what would be right.
+//! let failure = fs_search::FsSearch::call(args, &context).unwrap_err();
+//! assert!(failure.message.contains("set `fixed`"), "{}", failure.message);
+//! ```
 
 mod file;
 mod folder;

@@ -1,6 +1,13 @@
 //! The tool `text.count`: lines, words, bytes and characters as `wc` counts them.
 //!
 //! Not a text analyser: it knows UTF-8 and nothing of languages.
+//!
+//! ```
+//! let mut counter = text_count::Counter::default();
+//! counter.feed("naïve\ncafé".as_bytes());
+//! let counts = counter.finish();
+//! assert_eq!((counts.lines, counts.words, counts.bytes, counts.characters), (1, 2, 12, 10));
+//! ```
 
 mod count;
 mod printable;

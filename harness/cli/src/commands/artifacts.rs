@@ -1,11 +1,12 @@
 //! `glovebox artifacts`: what actions made.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use env_contracts::{ByteSize, Code, Problem};
-use glovebox_artifacts::{ArtifactReader, ArtifactRecord, ArtifactUri, Filter, Listing};
+use glovebox_artifacts::{ArtifactReader, ArtifactRecord, ArtifactStore, ArtifactUri, Filter, Listing};
 use glovebox_runtime::io_problem;
 use serde_json::json;
 
@@ -27,9 +28,8 @@ pub(crate) fn run(command: ArtifactsCommand, config: &Config) -> Result<ExitCode
     let runtime = house::tokio_runtime()?;
     match command {
         ArtifactsCommand::List { action, json } => {
-            let filter = Filter { action, producer: None };
-            let listing = runtime.block_on(store.list(&filter)).map_err(|error| Problem::of(&error))?;
-            printed(if json { as_json(&listing) } else { as_text(&listing) }, 0)
+            let (listing, nothing) = runtime.block_on(list(&store, action))?;
+            printed(if json { as_json(&listing) } else { as_text(&listing, &nothing) }, 0)
         }
         ArtifactsCommand::Get { uri, out } => {
             let uri: ArtifactUri = uri.parse().map_err(|error: glovebox_artifacts::Error| Problem::of(&error))?;
@@ -44,11 +44,47 @@ pub(crate) fn run(command: ArtifactsCommand, config: &Config) -> Result<ExitCode
     }
 }
 
+/// The beginning of an action's id that is enough to name it, in characters:
+/// shorter ones name whatever was made within days.
+const MIN_PREFIX: usize = 8;
+
+/// What is kept, of an action if one is named, and what to say if that is
+/// nothing.
+async fn list(store: &ArtifactStore, action: Option<String>) -> Result<(Listing, String), Problem> {
+    let of = async |filter: &Filter| store.list(filter).await.map_err(|error| Problem::of(&error));
+    let Some(action) = action else {
+        return Ok((of(&Filter::default()).await?, "nothing is kept here".to_owned()));
+    };
+    let named = Filter { action: Some(action.clone()), producer: None };
+    let exact = of(&named).await?;
+    if !exact.artifacts.is_empty() || !exact.unreadable.is_empty() {
+        return Ok((exact, String::new()));
+    }
+    let all = of(&Filter::default()).await?;
+    let begins = |uri: &ArtifactUri| action.len() >= MIN_PREFIX && uri.action().starts_with(&action);
+    let uris = all.artifacts.iter().map(|record| &record.uri).chain(&all.unreadable);
+    let actions: BTreeSet<&str> = uris.filter(|uri| begins(uri)).map(ArtifactUri::action).collect();
+    if actions.len() > 1 {
+        let some: Vec<&str> = actions.iter().copied().take(SHOWN_ACTIONS).collect();
+        let message = format!("`{action}` begins the ids of {} actions", actions.len());
+        return Err(Problem::new(Code::Usage, message).with_help(format!("write more of it: {}", some.join(", "))));
+    }
+    let others = all.artifacts.len();
+    let artifacts: Vec<ArtifactRecord> = all.artifacts.into_iter().filter(|record| begins(&record.uri)).collect();
+    let unreadable = all.unreadable.into_iter().filter(begins).collect();
+    let nothing =
+        format!("nothing of action {} is kept; of other actions, {others} artifacts are", escaped_line(&action));
+    Ok((Listing { artifacts, unreadable }, nothing))
+}
+
+/// How many actions are named where one was not named well enough.
+const SHOWN_ACTIONS: usize = 5;
+
 fn as_json(listing: &Listing) -> std::io::Result<()> {
     print::json(&json!({ "artifacts": listing.artifacts, "unreadable": listing.unreadable }))
 }
 
-fn as_text(listing: &Listing) -> std::io::Result<()> {
+fn as_text(listing: &Listing, nothing: &str) -> std::io::Result<()> {
     let mut table = Table::default();
     for ArtifactRecord { uri, name, size, media_type, producer, .. } in &listing.artifacts {
         let size = format!("{size} bytes");
@@ -60,7 +96,7 @@ fn as_text(listing: &Listing) -> std::io::Result<()> {
         writeln!(err, "note: the entry of {uri} can't be read")?;
     }
     if listing.artifacts.is_empty() {
-        writeln!(err, "nothing is kept here")?;
+        writeln!(err, "{nothing}")?;
     }
     Ok(())
 }

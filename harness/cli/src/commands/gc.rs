@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use env_contracts::{ByteSize, Code, Problem, Span, Wanted};
-use glovebox_artifacts::{GcReport, LEFTOVER_AGE_MS, Retention};
+use glovebox_artifacts::{BLOB_GRACE_MS, GcReport, LEFTOVER_AGE_MS, Retention};
 use glovebox_runtime::{Clock as _, SystemClock, bind, io_problem};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
@@ -27,6 +27,7 @@ pub(crate) fn run(args: &GcArgs, config: &Config) -> Result<ExitCode, Problem> {
         artifacts: artifacts(config, &places, args.dry_run)?,
         compiled: compiled(config, &places, args.dry_run)?,
         runs: bind::sweep(&places.runs(), args.dry_run)?,
+        kept: bind::expire(&places.kept(), config.get::<Span>("artifacts.max_age").0, SystemClock.now(), args.dry_run)?,
         leftovers: leftovers(config, &places, args.dry_run)?,
     };
     printed(if args.json { print::json(&swept) } else { swept.print() }, 0)
@@ -39,6 +40,8 @@ struct Swept {
     artifacts: GcReport,
     compiled: Vec<Dropped>,
     runs: Vec<PathBuf>,
+    /// Scratch folders that a contract wanted kept, and that are old now.
+    kept: Vec<PathBuf>,
     leftovers: Vec<Dropped>,
 }
 
@@ -179,7 +182,7 @@ impl Swept {
         for entry in &self.compiled {
             writeln!(out, "{verb}  compiled component {}  {} bytes", entry.name, entry.bytes)?;
         }
-        for run in &self.runs {
+        for run in self.runs.iter().chain(&self.kept) {
             writeln!(out, "{verb}  {}", escaped_line(&run.display().to_string()))?;
         }
         for file in &self.leftovers {
@@ -197,6 +200,15 @@ impl Swept {
             self.leftovers.len() as u64 + artifacts.leftovers,
         )?;
         writeln!(out, "artifacts that stay: {} ({} bytes)", artifacts.kept, artifacts.kept_bytes)?;
+        if artifacts.fresh > 0 {
+            writeln!(
+                out,
+                "content that nothing names and that stays for now: {} blobs ({} bytes); it goes once it is older than {}",
+                artifacts.fresh,
+                artifacts.fresh_bytes,
+                Span(Duration::from_millis(BLOB_GRACE_MS))
+            )?;
+        }
         for uri in &artifacts.unreadable {
             writeln!(out, "note: the entry of {uri} can't be read; while it is there, no content goes")?;
         }

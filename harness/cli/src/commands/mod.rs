@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod arguments;
 pub(crate) mod artifacts;
 pub(crate) mod completions;
 pub(crate) mod config;

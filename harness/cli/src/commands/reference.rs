@@ -72,7 +72,8 @@ fn config() -> String {
     let mut page = format!(
         "{MADE}\n\n# Configuration\n\nFlags of the command line come before the environment, that before the file, that before the \
          default. The file is `config.toml` in `$XDG_CONFIG_HOME/glovebox` (`~/.config/glovebox`), or the one that \
-         `$GLOVEBOX_CONFIG` names. Keys that are not listed here are refused. `glovebox config show --origin` prints what holds, \
+         `$GLOVEBOX_CONFIG` names and which must then exist. Keys and `GLOVEBOX_` variables that are not listed here are \
+         refused. `glovebox config show --origin` prints what holds, \
          and why.\n\n| key | environment | default | meaning |\n|---|---|---|---|\n"
     );
     for setting in SETTINGS {

@@ -1,19 +1,19 @@
 //! `glovebox run`: one action, from arguments to Observation.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use env_contracts::{Access, ActionRequest, Code, Mount, Name, Observation, Problem, Scope, Source, Wanted, canon};
+use env_contracts::{Access, ActionRequest, Code, Mount, Name, Observation, Problem, Scope, Source, Wanted};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_plane::{Submission, Tool};
 use glovebox_runtime::Stop;
 use serde_json::Value;
 
-use super::printed;
+use super::{arguments, printed};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::progress::Progress;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: RunArgs, config: &Config) -> Result<ExitCode, Problem> {
     let wanted: Wanted = args.tool.parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
     let service = house::service(config, SLOTS)?;
     let tool = service.registry().get(&wanted)?;
-    let received = arguments(&args, &tool)?;
+    let received = arguments::received(&args, &tool)?;
     let (workspace, access) = workspace(&args.workspace)?;
     let mut request = ActionRequest::new(wanted, Value::Null);
     request.scope = scope(&args, &tool, access)?;
@@ -36,6 +36,9 @@ pub(crate) fn run(args: RunArgs, config: &Config) -> Result<ExitCode, Problem> {
         let (name, from) = pair("--input", input)?;
         let name: Name =
             name.parse().map_err(|error: String| Problem::new(Code::Usage, format!("--input: {error}")))?;
+        if inputs.contains_key(&name) || request.inputs.contains_key(&name) {
+            return Err(Problem::new(Code::Usage, format!("--input: `{name}` is given twice")));
+        }
         if from.starts_with("artifact/") {
             request.inputs.insert(name, from.to_owned());
         } else {
@@ -62,17 +65,18 @@ pub(crate) fn run(args: RunArgs, config: &Config) -> Result<ExitCode, Problem> {
     answer(&args, &observation?, service.artifacts())
 }
 
-/// The first Ctrl-C or termination asks the action to stop, so that what it
+/// The first Ctrl-C, hang-up or termination asks the action to stop, so that what it
 /// said until then is printed; the second ends this process.
 async fn interrupt(stop: Stop) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
-        return;
-    };
+    let listen = |kind| signal(kind).ok();
+    let kinds = (listen(SignalKind::interrupt()), listen(SignalKind::terminate()), listen(SignalKind::hangup()));
+    let (Some(mut int), Some(mut term), Some(mut hup)) = kinds else { return };
     for _ in 0..2 {
         tokio::select! {
             _ = int.recv() => {}
             _ = term.recv() => {}
+            _ = hup.recv() => {}
         }
         if stop.is_requested() {
             #[expect(clippy::exit, reason = "asked twice: nothing is left to tidy up for")]
@@ -109,6 +113,14 @@ fn raw(observation: &Observation, artifacts: &ArtifactStore) -> Result<ExitCode,
         });
     }
     let stdout = &observation.output.stdout;
+    let whole = |uri: &String| observation.artifacts.iter().any(|kept| kept.uri == *uri && kept.size == stdout.total);
+    if stdout.omitted > 0 && !stdout.artifact.as_ref().is_some_and(whole) {
+        // A beginning and an end glued together would pass for the result.
+        let message = format!("standard output had {} bytes, and not all of them are here", stdout.total);
+        return Err(
+            Problem::new(Code::Partial, message).with_help("free space on the state folder's disk, and run it again")
+        );
+    }
     if let Some(uri) = &stdout.artifact {
         let uri = uri.parse().map_err(|error: glovebox_artifacts::Error| Problem::of(&error))?;
         return house::tokio_runtime()?.block_on(async {
@@ -124,18 +136,7 @@ fn raw(observation: &Observation, artifacts: &ArtifactStore) -> Result<ExitCode,
         (_, _, Some(base64)) => data_encoding::BASE64.decode(base64.as_bytes()).unwrap_or_default(),
         (_, None, None) => Vec::new(),
     };
-    printed(write_out(&bytes), 0)
-}
-
-/// Whoever pipes it wants the bytes; a terminal must not obey them.
-fn write_out(bytes: &[u8]) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    if out.is_terminal() {
-        out.write_all(crate::terminal::escaped(&String::from_utf8_lossy(bytes)).as_bytes())?;
-    } else {
-        out.write_all(bytes)?;
-    }
-    out.flush()
+    printed(print::bytes(&bytes), 0)
 }
 
 fn eprint_escaped(text: &str) {
@@ -144,62 +145,8 @@ fn eprint_escaped(text: &str) {
     let _ = err.write_all(text.as_bytes());
 }
 
-/// The arguments as bytes, to be parsed strictly by the service.
-fn arguments(args: &RunArgs, tool: &Tool) -> Result<Vec<u8>, Problem> {
-    match args.args.as_deref() {
-        Some("-") => read_bounded(std::io::stdin().lock(), "standard input"),
-        Some(text) => match text.strip_prefix('@') {
-            Some(path) => {
-                let file =
-                    fs_err::File::open(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
-                read_bounded(file, path)
-            }
-            None => Ok(text.as_bytes().to_vec()),
-        },
-        None => {
-            let mut object = serde_json::Map::new();
-            for arg in &args.arg {
-                let (key, text) = pair("--arg", arg)?;
-                let schema = tool.manifest.input.pointer("/properties").and_then(|all| all.get(key));
-                insert(&mut object, key, value(text, schema), schema);
-            }
-            Ok(serde_json::to_vec(&Value::Object(object)).unwrap_or_default())
-        }
-    }
-}
-
-/// Reads no more than arguments may have; the service says what is wrong.
-fn read_bounded(from: impl std::io::Read, what: &str) -> Result<Vec<u8>, Problem> {
-    let mut bytes = Vec::new();
-    let read = from.take(canon::MAX_BYTES as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Problem::new(Code::FileUnreadable, format!("{what}: {error}")))?;
-    Ok(bytes)
-}
-
-/// Repeating an argument that is an array adds to it.
-fn insert(object: &mut serde_json::Map<String, Value>, key: &str, value: Value, schema: Option<&Value>) {
-    let array = schema.and_then(|schema| schema.get("type")).is_some_and(|ty| ty == "array");
-    match (array, object.get_mut(key)) {
-        (true, Some(Value::Array(items))) if !value.is_array() => items.push(value),
-        (true, None) if !value.is_array() => drop(object.insert(key.to_owned(), Value::Array(vec![value]))),
-        _ => drop(object.insert(key.to_owned(), value)),
-    }
-}
-
-/// A value as the schema has it: text stays text where text is wanted.
-fn value(text: &str, schema: Option<&Value>) -> Value {
-    let ty = |name: &str| {
-        schema
-            .and_then(|schema| schema.get("type"))
-            .is_some_and(|ty| *ty == name || ty.as_array().is_some_and(|types| types.iter().any(|ty| *ty == name)))
-    };
-    if ty("string") {
-        return Value::String(text.to_owned());
-    }
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
-}
-
-fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Problem> {
+/// `NAME=VALUE` of a flag.
+pub(super) fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Problem> {
     let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
     pair.ok_or_else(|| Problem::new(Code::Usage, format!("{flag}: `{}` lacks a name or a `=`", escaped_line(text))))
 }
@@ -215,7 +162,14 @@ fn workspace(text: &str) -> Result<(PathBuf, Access), Problem> {
     };
     let path = Path::new(if path.is_empty() { "." } else { path });
     if !path.is_dir() {
-        return Err(Problem::new(Code::WorkspaceUnavailable, format!("`{}` is not a folder", path.display())));
+        let problem = Problem::new(Code::WorkspaceUnavailable, format!("`{}` is not a folder", path.display()));
+        let typo = text.rsplit_once(':').filter(|(folder, _)| Path::new(folder).is_dir());
+        return Err(match typo {
+            Some((folder, _)) => problem.with_help(format!(
+                "after a folder's name, only `:read` and `:write` are known: write `{folder}:read` or `{folder}:write`"
+            )),
+            None => problem,
+        });
     }
     Ok((path.to_owned(), access))
 }
@@ -235,7 +189,8 @@ fn scope(args: &RunArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, P
         }
         None => None,
     };
-    let mounts = scope.as_ref().and_then(|scope| scope.filesystem.as_ref()).unwrap_or(&tool.manifest.contract.filesystem);
+    let mounts =
+        scope.as_ref().and_then(|scope| scope.filesystem.as_ref()).unwrap_or(&tool.manifest.contract.filesystem);
     let narrowed: Vec<Mount> = mounts
         .iter()
         .map(|mount| match mount.source {

@@ -24,7 +24,16 @@ fn a_long_output_becomes_an_artifact() {
     assert_eq!((listed["artifacts"].as_array().unwrap().len(), &listed["artifacts"][0]["uri"]), (1, &Value::from(uri)));
     let action = seen["action_id"].as_str().unwrap();
     assert!(house.run(&["artifacts", "list", "--action", action]).ok().stdout.contains(uri));
-    assert_eq!(house.run(&["artifacts", "list", "--action", "other"]).ok().stdout, "");
+    assert!(house.run(&["artifacts", "list", "--action", &action[..8]]).ok().stdout.contains(uri));
+    for other in ["other", &action[..7], "ffffffff"] {
+        let ran = house.run(&["artifacts", "list", "--action", other]).ok();
+        let words = format!("nothing of action {other} is kept; of other actions, 1 artifacts are");
+        assert!(ran.stdout.is_empty() && ran.stderr.contains(&words), "{}", ran.stderr);
+    }
+    // Ids begin with the time: both have the same first character.
+    house.run(&["run", "talker"]).ok();
+    let common = &action[..8];
+    house.refuses(&["artifacts", "list", "--action", common], 2, "usage", &["begins the ids of 2 actions", action]);
 
     let got = house.run(&["artifacts", "get", uri]).ok();
     assert_eq!(got.stdout, "x".repeat(usize::try_from(total).unwrap()));
@@ -80,6 +89,9 @@ fn gc_keeps_to_the_bounds_and_a_dry_run_changes_nothing() {
     assert_eq!(did["runs"].as_array().unwrap().len(), 1);
     assert!(did["compiled"].as_array().unwrap().len() >= 3);
     assert_eq!(files(&house.state().join("compiled")), Vec::<String>::new());
+    assert_eq!((&did["artifacts"]["fresh"], &did["artifacts"]["blobs"]), (&1.into(), &0.into()));
+    let said = tight(&["gc"]).stdout;
+    assert!(said.contains("stays for now: 1 blobs (262144 bytes); it goes once it is older than 1h"), "{said}");
     assert_eq!(house.run(&["artifacts", "list"]).ok().stdout, "");
     house.is_tidy();
     // Within its bounds nothing goes.

@@ -71,15 +71,17 @@ fn names_that_are_taken() {
     let again = house.run(&["tool", "add", &command, "--name", "my.tool"]).ok();
     assert!(again.stderr.contains("already registered"), "{}", again.stderr);
     let other = house.file("other.wasm", guest("tables.wat"));
-    house.refuses(&["tool", "add", &other, "--name", "my.tool"], 2, "tool-conflict", &["my.tool@0.1.0"]);
+    house.refuses(&["tool", "add", &other, "--name", "my.tool"], 2, "tool-conflict", &["my.tool@0.1.0", "--version"]);
     // Also after it was removed, and then the same bytes are welcome again.
     house.run(&["tool", "remove", "my.tool@0.1.0"]).ok();
+    house.refuses(&["run", "my.tool"], 2, "tool-unknown", &["it was removed", "0.1.0"]);
     house.refuses(&["tool", "add", &other, "--name", "my.tool"], 2, "tool-conflict", &["my.tool@0.1.0"]);
     house.run(&["tool", "add", &command, "--name", "my.tool"]).ok();
 
     house.refuses(&["tool", "remove", "my.tool@9.0.0"], 2, "tool-unknown", &["0.1.0"]);
-    house.refuses(&["tool", "remove", "text.count@1.0.0"], 2, "tool-reserved", &[]);
-    house.refuses(&["tool", "remove", "my.tool"], 2, "usage", &["NAME@VERSION"]);
+    house.refuses(&["tool", "remove", "text.count@1.0.0"], 2, "tool-reserved", &["can't be removed"]);
+    house.refuses(&["tool", "remove", "my.tool"], 2, "usage", &["name the version too, as `my.tool@0.1.0`"]);
+    house.refuses(&["tool", "remove", "other"], 2, "usage", &["NAME@VERSION"]);
     house.refuses(&["tool", "show", "my.tol"], 2, "tool-unknown", &["did you mean `my.tool`"]);
     house.refuses(&["tool", "add", &command, "--name", "Not A Name"], 2, "usage", &["Not A Name"]);
     house.refuses(&["tool", "add", &command, "--name", "x", "--version", "one"], 2, "usage", &["major.minor.patch"]);
@@ -136,7 +138,10 @@ fn requests_that_can_not_be() {
 
     house.refuses(&["run", "text.cuont"], 2, "tool-unknown", &["did you mean `text.count`"]);
     house.refuses(&["run", "text.count@7.0.0"], 2, "tool-unknown", &["1.0.0"]);
-    house.refuses(&["run", "../x"], 2, "usage", &["../x"]);
+    house.refuses(&["run", "../x"], 2, "usage", &["../x", "`glovebox run --help`"]);
+    house.refuses(&with(&["--workspace", ".:wirte"]), 2, "workspace-unavailable", &["only `:read` and `:write`"]);
+    house.refuses(&with(&["--arg", "path=b.txt"]), 2, "usage", &["`path` is given twice"]);
+    house.refuses(&with(&["--input", "x=a.txt", "--input", "x=a.txt"]), 2, "usage", &["`x` is given twice"]);
     house.refuses(&with(&["--workspace", "/nowhere"]), 2, "workspace-unavailable", &["/nowhere"]);
     house.refuses(&with(&["--workspace", "a.txt"]), 2, "workspace-unavailable", &["not a folder"]);
     house.refuses(&with(&["--input", "x"]), 2, "usage", &["--input"]);
@@ -215,12 +220,36 @@ fn contracts_that_nobody_can_meet() {
 fn configuration_that_is_not_understood() {
     let house = House::new();
     house.file("config/glovebox/config.toml", "[admission]\nwiat = \"5s\"\n");
-    house.refuses(&["config", "show"], 2, "config-invalid", &["admission.wiat", "config.toml"]);
+    house.refuses(
+        &["config", "show"],
+        2,
+        "config-invalid",
+        &["admission.wiat", "config.toml", "did you mean `admission.wait`"],
+    );
+    let ran = house.run(&["doctor", "--json"]);
+    let lines = ran.json()["lines"].clone();
+    let line = |what: &str| lines.as_array().unwrap().iter().find(|line| line["what"] == what).unwrap().clone();
+    assert_eq!((ran.code, &line("configuration")["status"]), (42, &"failed".into()), "{lines:#}");
+    assert!(line("configuration")["help"].as_str().unwrap().contains("admission.wait"), "{lines:#}");
+    assert_eq!((&line("system")["status"], &line("self-tests")["status"]), (&"ok".into(), &"skipped".into()));
     house.file("config/glovebox/config.toml", "");
     let ran = crate::support::Ran::of(house.command().env("GLOVEBOX_ADMISSION_WAIT", "soon").args(["config", "show"]));
     assert!(ran.code == 2 && ran.stderr.contains("$GLOVEBOX_ADMISSION_WAIT"), "{}", ran.stderr);
+    for (name, value, words) in [
+        ("GLOVEBOX_CIELING", "x", &["GLOVEBOX_CIELING", "did you mean `GLOVEBOX_CEILING`"][..]),
+        ("GLOVEBOX_ADMISSION_QUEUE", "many", &["`many` is not a whole number"]),
+        // Nor is it as if it were empty: a ceiling may lie beside it.
+        ("GLOVEBOX_CONFIG", "/nowhere/config.toml", &["$GLOVEBOX_CONFIG", "/nowhere/config.toml", "unset"]),
+    ] {
+        for args in [&["config", "show"][..], &["run", "text.count", "--arg", "path=a.txt"]] {
+            let ran = crate::support::Ran::of(house.command().env(name, value).args(args));
+            let named = words.iter().all(|word| ran.stderr.contains(word));
+            assert!(ran.code == 2 && ran.stderr.contains("error [config-invalid]") && named, "{}", ran.stderr);
+        }
+    }
     house.file("config/glovebox/ceiling.toml", "schema = \"glovebox/ceiling/v1\"\n[install]\nx = 1\n");
-    house.refuses(&["run", "text.count", "--arg", "path=a.txt"], 21, "contract-invalid", &["ceiling.toml", "line 3"]);
+    let words = ["ceiling.toml", "line 3", "glovebox config show --ceiling"];
+    house.refuses(&["run", "text.count", "--arg", "path=a.txt"], 2, "ceiling-invalid", &words);
 }
 
 #[test]
@@ -229,6 +258,18 @@ fn usage() {
     for args in [&["frobnicate"][..], &["run"], &["run", "text.count", "--arg", "a=1", "--args", "{}"], &[]] {
         let ran = house.run(args);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}: {}", ran.stderr);
+    }
+    // Whoever reads JSON gets JSON, also where nothing was done.
+    for (args, code) in [
+        (&["run", "text.cuont", "--json"][..], "tool-unknown"),
+        (&["tool", "show", "nothing", "--json"], "tool-unknown"),
+        (&["contract", "check", "/nowhere", "--json"], "file-unreadable"),
+        (&["run", "--json"], "usage"),
+    ] {
+        let ran = house.run(args);
+        let problem: env_contracts::Problem = serde_json::from_value(ran.json()["problem"].clone()).unwrap();
+        assert_eq!((ran.code, problem.code.as_str()), (2, code), "{}", ran.stdout);
+        assert!(ran.json().as_object().unwrap().len() == 1 && ran.stderr.contains(&problem.message), "{}", ran.stderr);
     }
     house.refuses(&["explain", "tool-unknwon"], 2, "code-unknown", &["did you mean `tool-unknown`"]);
     assert_eq!(files(&house.state()).iter().filter(|path| path.starts_with("tools")).count(), 0);

@@ -92,4 +92,5 @@ fn the_doctor_finds_a_healthy_host_and_names_what_is_wrong() {
     let ran = house.run(&["doctor"]);
     assert_eq!(ran.code, 42);
     assert!(ran.stdout.contains("failed") && ran.stdout.contains("ceiling.toml"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("skipped   self-tests") && !ran.stdout.contains("shipped one holds"), "{}", ran.stdout);
 }

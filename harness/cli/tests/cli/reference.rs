@@ -11,7 +11,7 @@ const EXITS: &[(u8, &str)] = &[
     (1, "tool-failed tool-trapped tool-bad-result"),
     (
         2,
-        "usage config-invalid file-unreadable workspace-unavailable tool-unknown tool-conflict tool-reserved manifest-invalid",
+        "usage config-invalid ceiling-invalid file-unreadable workspace-unavailable tool-unknown tool-conflict tool-reserved manifest-invalid",
     ),
     (2, "tool-check-failed component-invalid component-too-large component-imports component-exports compile-failed"),
     (2, "artifact-unknown code-unknown"),
@@ -115,6 +115,52 @@ fn what_config_show_prints_is_a_configuration() {
 }
 
 #[test]
+fn what_config_show_prints_of_the_ceiling_is_a_ceiling() {
+    let house = House::cold();
+    let place = "config/glovebox/ceiling.toml";
+    let shown = house.run(&["config", "show"]).ok().stdout;
+    assert!(shown.contains("ceiling.toml (there is none: the shipped one holds)"), "{shown}");
+    let shipped = house.run(&["config", "show", "--ceiling"]).ok().stdout;
+    assert!(shipped.contains("# What tools may be given at most."), "{shipped}");
+    let own = shipped.replace("access = \"overlay\"", "access = \"write\"");
+    assert_ne!(own, shipped);
+    house.file(place, &own);
+    assert_eq!(house.run(&["config", "show", "--ceiling"]).ok().stdout, own);
+    assert_eq!(house.run(&["config", "show", "--ceiling=shipped"]).ok().stdout, shipped);
+    let shown = house.run(&["config", "show"]).ok().stdout;
+    assert!(!shown.contains("shipped one"), "{shown}");
+    house.file(place, own.replace("wall =", "wal ="));
+    house.refuses(&["config", "show", "--ceiling"], 2, "ceiling-invalid", &["wal", "--ceiling=shipped"]);
+    // Another place than the default must hold one.
+    let mut command = house.command();
+    let ran = Ran::of(command.args(["config", "show"]).env("GLOVEBOX_CEILING", house.path("gone.toml"))).ok();
+    assert!(ran.stdout.contains("gone.toml (can't be read") && !ran.stdout.contains("shipped one"), "{}", ran.stdout);
+    let mut command = house.command();
+    let ran = Ran::of(command.args(["config", "show", "--ceiling"]).env("GLOVEBOX_CEILING", house.path("gone.toml")));
+    assert!(ran.code == 2 && ran.stderr.contains("error [config-invalid]"), "{}", ran.stderr);
+}
+
+/// The one block of TOML on a page that begins so.
+fn shown_on(page: &str, begins: &str) -> String {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let page = fs_err::read_to_string(page).unwrap();
+    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split_once("```").map(|(block, _)| block));
+    let found: Vec<_> = blocks.filter(|block| block.starts_with(begins)).collect();
+    assert_eq!(found.len(), 1, "{begins}");
+    found[0].to_owned()
+}
+
+#[test]
+fn what_the_pages_tell_people_to_write_is_what_they_say() {
+    env_contracts::Manifest::from_toml(&shown_on("tools/README.md", "schema = \"glovebox/tool/")).unwrap();
+    // The shipped ceiling, but for the one word that lets tools write.
+    let shown = env_contracts::Ceiling::from_toml(&shown_on("README.md", "schema = \"glovebox/ceiling/")).unwrap();
+    let mut expected = glovebox_runtime::default_ceiling();
+    expected.install.filesystem[0].access = env_contracts::Access::Write;
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn completions_and_help() {
     let house = House::cold();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
@@ -123,9 +169,14 @@ fn completions_and_help() {
     }
     for command in [
         &["run"][..],
+        &["tool"],
         &["tool", "add"],
+        &["contract"],
         &["contract", "check"],
+        &["artifacts"],
         &["artifacts", "get"],
+        &["config"],
+        &["config", "show"],
         &["gc"],
         &["doctor"],
         &["explain"],

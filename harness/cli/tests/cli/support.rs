@@ -184,6 +184,11 @@ pub(crate) fn guest(name: &str) -> Vec<u8> {
     wat::parse_file(path).unwrap()
 }
 
+/// The command that does what it is told.
+pub(crate) fn hostile() -> Vec<u8> {
+    fs_err::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests/dist/hostile.wasm")).unwrap()
+}
+
 /// The component of a built-in tool.
 pub(crate) fn builtin(name: &str) -> Vec<u8> {
     fs_err::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/dist").join(format!("{name}.wasm"))).unwrap()

@@ -1,23 +1,76 @@
 //! Registering tools and looking at them.
 
-use crate::support::{House, builtin, files, guest, manifest, talker};
+use crate::support::{House, builtin, files, guest, hostile, manifest, talker};
 
 #[test]
 fn a_command_becomes_a_tool_with_a_manifest_that_is_shown() {
     let house = House::new();
     let file = house.file("My Talker.wasm", talker(1));
     let added = house.run(&["tool", "add", &file]).ok();
-    assert_eq!(added.stdout, "");
-    for word in
-        ["name = \"my-talker\"", "access = \"read\"", "adapted from a preview 1 module", "registered my-talker@0.1.0"]
-    {
+    for word in ["it has no manifest", "adapted from a preview 1 module", "registered my-talker@0.1.0"] {
         assert!(added.stderr.contains(word), "`{word}` is missing: {}", added.stderr);
     }
+    assert!(added.stdout.contains("name = \"my-talker\""), "{}", added.stdout);
     let seen = house.run(&["run", "my-talker", "--json"]).ok().json();
     assert_eq!(seen["data"], "x".repeat(4096));
     // What is shown is what is registered.
     let text = fs_err::read_to_string(house.state().join("tools/my-talker/0.1.0/tool.toml")).unwrap();
-    assert!(added.stderr.contains(text.trim()));
+    assert_eq!(added.stdout, text);
+}
+
+#[test]
+fn a_command_without_a_manifest_gets_inputs_and_a_place_for_scratch() {
+    let house = House::new();
+    let file = house.file("hostile.wasm", hostile());
+    house.run(&["tool", "add", &file, "--name", "my.tool"]).ok();
+    house.file("workspace/data.csv", "a,b\n");
+    house.file("workspace/stricter.toml", "[limits]\nwall = \"10s\"\n");
+    let with = ["--input", "table=data.csv", "--contract", "stricter.toml", "--json"];
+    let seen = |told: &str, more: &[&str]| -> serde_json::Value {
+        let seen = house.run(&[&["run", "my.tool", "--args", told], more].concat()).ok().json();
+        serde_json::from_str(seen["data"].as_str().unwrap()).unwrap()
+    };
+    let read = seen(r#"{"do": "read", "path": "/inputs/table"}"#, &with);
+    assert_eq!(read["text"], "a,b\n");
+    let written = seen(r#"{"do": "write-file", "path": "/tmp/x", "bytes": 4096}"#, &["--json"]);
+    assert_eq!((&written["written"], &written["refused"]), (&4096.into(), &serde_json::Value::Null), "{written}");
+}
+
+#[test]
+fn a_tool_writes_where_manifest_command_line_and_ceiling_say_so() {
+    let house = House::new();
+    let file = house.file("hostile.wasm", hostile());
+    let generated = house.run(&["tool", "add", &file, "--name", "my.reader"]).ok().stdout;
+    let writing = generated.replacen("access = \"read\"", "access = \"write\"", 1).replace("my.reader", "my.writer");
+    let manifest = house.file("writer.toml", writing);
+    house.run(&["tool", "add", &file, "--manifest", &manifest]).ok();
+    let written = |tool: &str, workspace: &str| {
+        let told = r#"{"do": "write-file", "path": "/workspace/new.txt", "bytes": 3}"#;
+        house.run(&["run", tool, "--args", told, "--workspace", workspace]);
+        fs_err::remove_file(house.workspace().join("new.txt")).is_ok()
+    };
+    assert!(!written("my.writer", ".:write"), "the shipped ceiling has no writing");
+    let ceiling = house.run(&["config", "show", "--ceiling=shipped"]).ok().stdout;
+    house.file("config/glovebox/ceiling.toml", ceiling.replace("access = \"overlay\"", "access = \"write\""));
+    assert!(!written("my.writer", ".") && !written("my.writer", ".:read"), "the command line has no writing");
+    assert!(!written("my.reader", ".:write"), "the manifest has no writing");
+    assert!(written("my.writer", ".:write"));
+}
+
+#[test]
+fn words_for_a_command_stay_words() {
+    let house = House::new();
+    let file = house.file("hostile.wasm", hostile());
+    house.run(&["tool", "add", &file, "--name", "my.tool"]).ok();
+    for (flags, expected) in [
+        (&["--arg", "args=5", "--arg", "args=true"][..], serde_json::json!(["tool", "5", "true"])),
+        (&["--arg", "args=[\"a\", \"b\"]"], serde_json::json!(["tool", "a", "b"])),
+    ] {
+        let args = [&["run", "my.tool", "--arg", "do=surroundings", "--json"], flags].concat();
+        let seen = house.run(&args).ok().json();
+        let told: serde_json::Value = serde_json::from_str(seen["data"].as_str().unwrap()).unwrap();
+        assert_eq!(told["arguments"], expected, "{flags:?}");
+    }
 }
 
 #[test]
@@ -26,9 +79,9 @@ fn imports_that_nothing_grants_are_stubs_that_can_be_seen() {
     let file = house.file("unknown.wasm", guest("imports-unknown.wat"));
     let added = house.run(&["tool", "add", &file]).ok();
     assert!(
-        added.stderr.contains("imports = \"stub\"") && added.stderr.contains("example:unknown/thing"),
+        added.stdout.contains("imports = \"stub\"") && added.stdout.contains("example:unknown/thing"),
         "{}",
-        added.stderr
+        added.stdout
     );
     let shown = house.run(&["tool", "show", "unknown"]).ok();
     assert!(shown.stdout.contains("wasm.imports") && shown.stdout.contains("stub"), "{}", shown.stdout);

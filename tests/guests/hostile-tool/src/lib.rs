@@ -3,6 +3,9 @@
 //!
 //! Its only argument that matters is `do`; the behaviours and what a host must
 //! make of them are listed in `../README.md`.
+//!
+//! It is no example of a tool: it promises nothing, checks nothing and has no
+//! manifest. It runs nowhere but in a sandbox, so nothing of it is tested here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

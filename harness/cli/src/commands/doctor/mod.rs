@@ -4,7 +4,6 @@ mod host;
 mod walls;
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use env_contracts::{Code, Problem};
@@ -12,25 +11,48 @@ use serde::Serialize;
 
 use super::printed;
 use crate::args::DoctorArgs;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::house::{self, Places};
 use crate::print::{self, FAILED, FAINT, SUCCEEDED};
 use crate::terminal::{escaped, escaped_line};
 
-pub(crate) fn run(args: &DoctorArgs, config: &Config) -> Result<ExitCode, Problem> {
-    let places = Places::of(config);
+/// With a configuration that could not be read, what can be looked at still is.
+pub(crate) fn run(args: &DoctorArgs, config: Result<Config, Problem>) -> Result<ExitCode, Problem> {
     let mut lines = host::facts();
-    lines.push(Line::required("state folder", host::state(&places)));
-    let path = config.entry("ceiling").0;
-    let shipped = if Path::new(path).exists() { "" } else { " (there is none: the shipped one holds)" };
-    let ceiling = house::ceiling(config).map(|_| format!("`{path}`{shipped}"));
-    lines.push(Line::required("ceiling", ceiling));
-    if lines.iter().all(|line| line.status != Status::Failed) {
-        lines.extend(walls::test(config)?);
+    match config {
+        Ok(config) => lines.extend(look(&config)?),
+        Err(problem) => {
+            lines.push(Line::required("configuration", Err(problem)));
+            let why = "not looked at: the configuration says where it is";
+            lines.extend(["state folder", "ceiling", SELF_TESTS].map(|what| Line::skipped(what, why)));
+        }
     }
     let report = Report { healthy: lines.iter().all(|line| line.status != Status::Failed), lines };
     let code = if report.healthy { 0 } else { Code::BackendUnavailable.exit_code() };
     printed(if args.json { print::json(&report) } else { report.print() }, code)
+}
+
+/// All self-tests, as one line where none could run.
+const SELF_TESTS: &str = "self-tests";
+
+/// What the configuration names, and the self-tests if all of it can be used.
+fn look(config: &Config) -> Result<Vec<Line>, Problem> {
+    let file = config::file_path();
+    let there = if file.exists() { "" } else { " (there is none: defaults and the environment hold)" };
+    let mut lines = vec![Line::ok("configuration", format!("`{}`{there}", file.display()))];
+    lines.push(Line::required("state folder", host::state(&Places::of(config))));
+    let ceiling = house::ceiling(config).and_then(|_| {
+        let none = house::ceiling_text(config)?.is_none();
+        let shipped = if none { " (there is none: the shipped one holds)" } else { "" };
+        Ok(format!("`{}`{shipped}", config.entry("ceiling").0))
+    });
+    lines.push(Line::required("ceiling", ceiling));
+    if lines.iter().all(|line| line.status != Status::Failed) {
+        lines.extend(walls::test(config)?);
+    } else {
+        lines.push(Line::skipped(SELF_TESTS, "not run: what failed above comes first"));
+    }
+    Ok(lines)
 }
 
 #[derive(Debug, Serialize)]
@@ -59,6 +81,8 @@ enum Status {
     Failed,
     /// This host or this version does not have it; nothing relies on it.
     NotHere,
+    /// It was not looked at, because of what failed before.
+    Skipped,
 }
 
 impl Line {
@@ -68,6 +92,10 @@ impl Line {
 
     fn not_here(what: &str, found: impl Into<String>) -> Self {
         Self { status: Status::NotHere, ..Self::ok(what, found) }
+    }
+
+    fn skipped(what: &str, why: &str) -> Self {
+        Self { status: Status::Skipped, ..Self::ok(what, why) }
     }
 
     fn required(what: &str, result: Result<String, Problem>) -> Self {
@@ -89,6 +117,7 @@ impl Report {
                 Status::Ok => (SUCCEEDED, "ok"),
                 Status::Failed => (FAILED, "failed"),
                 Status::NotHere => (FAINT, "not here"),
+                Status::Skipped => (FAINT, "skipped"),
             };
             writeln!(out, "{style}{word:8}{style:#}  {what:width$}  {}", escaped_line(found))?;
             if let Some(help) = help {

@@ -11,9 +11,10 @@ use super::describe;
 use super::generate::Wish;
 use super::source::{Source, Text};
 use crate::args::ToolAddArgs;
+use crate::commands::printed;
 use crate::config::Config;
 use crate::house::{self, Places};
-use crate::terminal::escaped;
+use crate::print;
 
 pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Problem> {
     let source = Source::read(&args.file, config)?;
@@ -26,20 +27,24 @@ pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Probl
 
     let places = Places::of(config);
     let registry = house::registry(&places);
-    free(&registry, &manifest, &source)?;
+    // Without a file of their own, people raise the version here.
+    let raise = |problem: Problem| match &text.from {
+        None if problem.code == Code::ToolConflict => {
+            problem.with_help("register it under a higher version with --version, or another name with --name")
+        }
+        _ => problem,
+    };
+    free(&registry, &manifest, &source).map_err(raise)?;
     places.make()?;
     // Compiled before it is registered, so that what can't be compiled leaves
     // nothing behind, and the first run is as fast as any.
     describe::compile(&source.component, &manifest, &places, config)?;
-    let (tool, added) = registry.add(&text.text, &source.component, SystemClock.now())?;
+    let (tool, added) = registry.add(&text.text, &source.component, SystemClock.now()).map_err(raise)?;
 
+    let made = text.from.is_none();
     let mut err = anstream::stderr().lock();
-    if text.from.is_none() {
-        let _ = writeln!(
-            err,
-            "it has no manifest; this one was made, and is what is registered:\n\n{}",
-            escaped(&text.text)
-        );
+    if made {
+        let _ = writeln!(err, "it has no manifest; the one on standard output was made, and is what is registered");
     }
     let capability = tool.manifest.capability();
     let adapted = if source.adapted { ", adapted from a preview 1 module" } else { "" };
@@ -48,7 +53,8 @@ pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Probl
         Added::Known => "already registered:",
     };
     let _ = writeln!(err, "{said} {capability} (component {}{adapted})", tool.registered.digest.short());
-    Ok(ExitCode::SUCCESS)
+    drop(err);
+    printed(if made { print::bytes(text.text.as_bytes()) } else { Ok(()) }, 0)
 }
 
 /// What is known already to be in the way: it saves compiling for nothing.

@@ -36,8 +36,8 @@ version = "{version}"
 title = {file}
 description = """
 Runs the command. Give its command line arguments as `args`; the whole object of arguments is also on its standard \
-input, as JSON. The workspace is /workspace; files that it writes to /outputs become artifacts. The result is its \
-standard output as text."""
+input, as JSON. The workspace is /workspace, files given with the request are below /inputs, /tmp is empty and gone \
+afterwards; files that it writes to /outputs become artifacts. The result is its standard output as text."""
 
 [entry]
 kind = "command"
@@ -65,8 +65,18 @@ source = "workspace"
 access = "read"
 
 [[contract.filesystem]]
+guest = "/inputs"
+source = "input:*"
+access = "read"
+
+[[contract.filesystem]]
 guest = "/outputs"
 source = "outputs"
+access = "write"
+
+[[contract.filesystem]]
+guest = "/tmp"
+source = "scratch"
 access = "write"
 
 [contract.limits]

@@ -11,7 +11,7 @@ mod source;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use env_contracts::{CapabilityRef, Code, Problem};
+use env_contracts::{CapabilityRef, Code, Problem, Wanted};
 
 use super::printed;
 use crate::args::ToolCommand;
@@ -45,11 +45,15 @@ fn list(json: bool, config: &Config) -> Result<ExitCode, Problem> {
 }
 
 fn remove(tool: &str, config: &Config) -> Result<ExitCode, Problem> {
+    let registry = house::registry(&Places::of(config));
     let capability: CapabilityRef = tool.parse().map_err(|error: String| {
+        // A name alone gets the version that it would run.
+        let newest = tool.parse().ok().and_then(|wanted: Wanted| registry.get(&wanted).ok());
+        let named = newest.map_or_else(|| "NAME@VERSION".to_owned(), |tool| tool.manifest.capability().to_string());
         Problem::new(Code::Usage, error)
-            .with_help("name the version too, as NAME@VERSION; `glovebox tool list` shows them")
+            .with_help(format!("name the version too, as `{named}`; `glovebox tool list` shows them"))
     })?;
-    house::registry(&Places::of(config)).remove(&capability)?;
+    registry.remove(&capability)?;
     let mut err = anstream::stderr().lock();
     let _ = writeln!(err, "removed {capability}; its name and version stay taken");
     Ok(ExitCode::SUCCESS)
