@@ -131,6 +131,12 @@ impl Config {
             })?;
             values.insert(setting.key, (value, origin));
         }
+        if values.get("state").is_some_and(|(state, _)| state.is_empty()) {
+            return Err(invalid(
+                "there is no place for the state folder: neither $XDG_STATE_HOME nor $HOME is set".into(),
+            )
+            .with_help("name a folder with --state DIR or $GLOVEBOX_STATE"));
+        }
         if let Some(key) = file.keys().next() {
             let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
             return Err(unknown(format!("`{}`: no configuration key is called `{key}`", path.display()), key, &keys));
@@ -152,11 +158,11 @@ impl Config {
     }
 }
 
-/// Where the configuration file is.
+/// Where the configuration file is; empty where there can be none.
 pub(crate) fn file_path() -> PathBuf {
     match std::env::var_os(FILE_VARIABLE) {
         Some(path) if !path.is_empty() => path.into(),
-        _ => folder("XDG_CONFIG_HOME", ".config").join("config.toml"),
+        _ => folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("config.toml")).unwrap_or_default(),
     }
 }
 
@@ -184,13 +190,30 @@ fn known_variables(env: &BTreeMap<String, String>) -> Result<(), Problem> {
     }
 }
 
-/// Our folder below an XDG folder.
-fn folder(variable: &str, otherwise: &str) -> PathBuf {
-    let base = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    base.or_else(|| home().map(|home| home.join(otherwise)))
-        .unwrap_or_else(|| PathBuf::from("/var/tmp"))
-        .join("glovebox")
+/// Our folder below an XDG folder. `None` where nobody says whose: a place that
+/// everybody can write to would let others configure us.
+fn folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute(variable).or_else(|| Some(absolute("HOME")?.join(otherwise)))?;
+    Some(base.join("glovebox"))
+}
+
+/// Refuses a file or folder that others decide over: one that belongs to
+/// neither us nor root, or that everybody can write to.
+///
+/// # Errors
+/// Why it is not trusted; a missing one is.
+pub(crate) fn trusted(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let Ok(meta) = fs_err::metadata(path) else { return Ok(()) };
+    let owner = meta.uid();
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(format!("`{}` belongs to user {owner}, who could decide what runs here", path.display()));
+    }
+    if meta.mode() & 0o002 != 0 {
+        return Err(format!("`{}` can be written by everybody, who could decide what runs here", path.display()));
+    }
+    Ok(())
 }
 
 fn default(setting: &Setting) -> String {
@@ -198,9 +221,10 @@ fn default(setting: &Setting) -> String {
         || ByteSize(rustix::system::sysinfo().totalram.saturating_mul(rustix::system::sysinfo().mem_unit.into()));
     let cpus = || std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX));
     let budgets = || glovebox_runtime::Budgets::for_host(memory(), cpus());
+    let text = |path: Option<PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
     match setting.key {
-        "state" => folder("XDG_STATE_HOME", ".local/state").display().to_string(),
-        "ceiling" => file_path().with_file_name("ceiling.toml").display().to_string(),
+        "state" => text(folder("XDG_STATE_HOME", ".local/state")),
+        "ceiling" => text(file_path().parent().map(|folder| folder.join("ceiling.toml"))),
         // Whole MiB: an odd number of bytes can't be read at a glance.
         "admission.memory" => ByteSize(budgets().memory.0 >> 20 << 20).to_string(),
         "admission.actions" => budgets().actions.to_string(),
@@ -211,6 +235,8 @@ fn default(setting: &Setting) -> String {
 /// The file's keys, dotted, with their values as text. A missing file has none,
 /// unless somebody `named` it: then the ceiling beside it is missed as well.
 fn read_file(path: &Path, named: bool) -> Result<BTreeMap<String, String>, Problem> {
+    trusted(path)
+        .map_err(|why| invalid(why).with_help("give it to yourself, and take the others' write permission away"))?;
     let text = match fs_err::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => return Ok(BTreeMap::new()),

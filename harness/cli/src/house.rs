@@ -1,6 +1,6 @@
 //! Puts the parts together: the one place that names them all.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, Sy
 use glovebox_wasm::{CompileLimits, Compiler, WasmBackend};
 
 use crate::builtin;
-use crate::config::{Config, Count, Origin};
+use crate::config::{Config, Count, Origin, trusted};
 
 /// The tenant of a person's own machine.
 pub(crate) const TENANT: &str = "local";
@@ -77,6 +77,10 @@ impl Places {
                 Code::StateUnavailable,
                 &error,
             )
+        })?;
+        trusted(&self.state).map_err(|why| {
+            Problem::new(Code::StateUnavailable, why)
+                .with_help("name another with --state DIR, or take the others' write permission away")
         })
     }
 }
@@ -112,6 +116,10 @@ pub(crate) fn ceiling(config: &Config) -> Result<Ceiling, Problem> {
 /// `config-invalid` if it can't be read.
 pub(crate) fn ceiling_text(config: &Config) -> Result<Option<String>, Problem> {
     let (path, origin) = config.entry("ceiling");
+    trusted(Path::new(path)).map_err(|why| {
+        Problem::new(Code::ConfigInvalid, why)
+            .with_help("give it to yourself, and take the others' write permission away")
+    })?;
     match fs_err::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         // Only the default place may be empty.

@@ -69,7 +69,12 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Reference(args) => return commands::reference::run(args),
         _ => {}
     }
-    let flags: Vec<_> = cli.state.iter().map(|state| ("state", "--state", state.display().to_string())).collect();
+    let mut flags = Vec::new();
+    if let Some(state) = &cli.state {
+        // Shown otherwise than it is written, it would be another folder.
+        let state = state.to_str().ok_or_else(|| Problem::new(Code::Usage, "--state: the path is not UTF-8 text"))?;
+        flags.push(("state", "--state", state.to_owned()));
+    }
     let config = Config::load(&flags);
     // Of all, this one is asked when something is wrong.
     if let Command::Doctor(args) = &cli.command {

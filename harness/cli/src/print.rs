@@ -39,7 +39,9 @@ pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
     writeln!(out, "{style}{outcome}{style:#}  {}  {FAINT}{}{FAINT:#}", observation.capability, observation.action_id)?;
     if let Some(message) = &outcome.message {
         let code = outcome.code.map(|code| format!(" [{code}]")).unwrap_or_default();
-        writeln!(out, "  {}{code}", indented(message, "  "))?;
+        // A bar before every further line: a tool's message can't pass for
+        // ours by breaking the line.
+        writeln!(out, "  {}{code}", indented(message, "  │ "))?;
     }
     if let Some(help) = &outcome.help {
         writeln!(out, "  hint: {}", escaped(help))?;

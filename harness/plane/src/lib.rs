@@ -38,6 +38,6 @@ mod watch;
 
 pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
-pub use registry::{Added, Builtin, Listed, Registry, Tool};
+pub use registry::{Added, Builtin, Listed, Listing, Registry, Tool};
 pub use service::{ActionService, Parts, Submission};
 pub use watch::{Unwatched, Watch};

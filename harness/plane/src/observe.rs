@@ -1,9 +1,9 @@
 //! From what happened to the Observation.
 
 use env_contracts::{
-    Artifact, BoundFacts, Code, Content, DerivedEffects, Digest, Effects, Enforced, Evidence, Id, Notice, Observation,
-    ObservationSchema, Outcome, OutcomeKind, Output, Principal, Problem, Provenance, SideEffects, StreamOutput, Times,
-    Trust, Usage,
+    Artifact, BoundFacts, Code, Content, Contract, DerivedEffects, Digest, Effects, Enforced, Evidence, Id, Notice,
+    Observation, ObservationSchema, Outcome, OutcomeKind, Output, Principal, Problem, Provenance, SideEffects,
+    StreamOutput, Times, Trust, Usage,
 };
 use glovebox_capture::{Body, Captured};
 use glovebox_runtime::job::{End, JobUsage, Limit, Timer};
@@ -99,6 +99,23 @@ impl Story {
         self.0.effects.derived = derived;
         self.0.provenance.backend = backend.to_owned();
         self.0.enforcement = enforcement;
+    }
+
+    /// A tool that gets less of its folders than it asks for may fail because
+    /// of it; then the reader should not look for the fault elsewhere.
+    pub(crate) fn narrowed(&mut self, asked: &Contract, effective: &Contract) {
+        for mount in &asked.filesystem {
+            let given = effective.filesystem.iter().find(|given| given.guest == mount.guest);
+            let (guest, wanted) = (&mount.guest, mount.access);
+            match given.map(|given| given.access) {
+                Some(access) if access < wanted => self.notice(
+                    "narrowed",
+                    format!("the tool asks for {wanted} access to `{guest}`; this request gives it {access}"),
+                ),
+                None => self.notice("narrowed", format!("the tool asks for `{guest}`; this request does not give it")),
+                Some(_) => {}
+            }
+        }
     }
 
     pub(crate) fn bound(&mut self, intent: &Digest, plan: &Digest, evidence: Vec<Evidence>) {

@@ -134,6 +134,7 @@ impl ActionService {
         let asked = Asked { tool, request: &request, received: received.as_deref(), principal: &principal, action_id };
         let backends = parts.runtime.backends().iter().map(|backend| &**backend as &dyn Backend);
         let planned = plan(asked, &parts.ceiling, backends)?;
+        story.narrowed(&tool.manifest.contract, &planned.plan.contract);
         story.planned(planned.plan.effects, &planned.plan.backend, planned.enforcement.clone());
         let expect = request.expect.as_ref().map(result::expectation).transpose()?;
 

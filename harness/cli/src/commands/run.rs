@@ -179,8 +179,7 @@ fn workspace(text: &str) -> Result<(PathBuf, Access), Problem> {
 fn scope(args: &RunArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, Problem> {
     let mut scope = match &args.contract {
         Some(path) => {
-            let text =
-                fs_err::read_to_string(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
+            let text = super::read_text(path)?;
             let scope = Scope::from_toml(&text).map_err(|error| {
                 let problem = Problem::of(&error);
                 Problem { message: format!("`{}`: {}", path.display(), problem.message), ..problem }

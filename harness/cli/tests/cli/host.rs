@@ -1,6 +1,6 @@
 //! A host that has no room or no rights.
 
-use crate::support::{House, Ran};
+use crate::support::{House, Ran, builtin, manifest, talker};
 
 /// The name by which a missing need is skipped, as `cargo xtask test` says it.
 const NEED: &str = "private-mounts";
@@ -52,7 +52,7 @@ fn a_full_disk() {
 #[test]
 fn a_read_only_state_folder() {
     let house = House::cold();
-    for args in ["run text.count --arg path=a.txt", "artifacts list", "gc", "contract check /dev/null"] {
+    for args in ["run text.count --arg path=a.txt", "artifacts list", "gc", "contract check a.txt"] {
         let Some(ran) = mounted(&house, "ro,size=1m", args) else { return };
         if args.starts_with("contract") {
             assert_eq!(ran.code, 21, "{}", ran.stderr);
@@ -93,4 +93,67 @@ fn the_doctor_finds_a_healthy_host_and_names_what_is_wrong() {
     assert_eq!(ran.code, 42);
     assert!(ran.stdout.contains("failed") && ran.stdout.contains("ceiling.toml"), "{}", ran.stdout);
     assert!(ran.stdout.contains("skipped   self-tests") && !ran.stdout.contains("shipped one holds"), "{}", ran.stdout);
+}
+
+/// Every key that bounds something has an effect; admission's and the cache's
+/// are shown where they are meant.
+#[test]
+fn configured_bounds_are_kept() {
+    let house = House::cold();
+    let count = house.file("count.wasm", builtin("text.count"));
+    let manifest = house.file("tool.toml", manifest("text-count").replace("\"text.count\"", "\"my.count\""));
+    let add: &[&str] = &["tool", "add", &count, "--manifest", &manifest];
+    let run: &[&str] = &["run", "text.count", "--arg", "path=a.txt"];
+    for (variable, value, args, code) in [
+        ("GLOVEBOX_COMPONENT_MAX_SIZE", "1KiB", add, "component-too-large"),
+        ("GLOVEBOX_COMPILE_WALL", "1ms", run, "compile-failed"),
+        ("GLOVEBOX_COMPILE_MEMORY", "48MiB", run, "compile-failed"),
+        ("GLOVEBOX_LIMITS_SEALED", "3B", run, "limit-hit"),
+        ("GLOVEBOX_CEILING", "none.toml", run, "config-invalid"),
+    ] {
+        let ran = Ran::of(house.command().args(args).env(variable, value));
+        let said = format!("{variable}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.code != 0 && said.contains(&format!("[{code}]")), "{said}");
+    }
+    // Artifacts live as long as they are told to, and no longer.
+    let file = house.file("talker.wasm", talker(64));
+    house.run(&["tool", "add", &file, "--name", "talker"]).ok();
+    house.run(&["run", "talker"]).ok();
+    let kept =
+        |house: &House| house.run(&["artifacts", "list", "--json"]).ok().json()["artifacts"].as_array().unwrap().len();
+    house.run(&["gc"]).ok();
+    assert_eq!(kept(&house), 1);
+    let ran = Ran::of(house.command().arg("gc").env("GLOVEBOX_ARTIFACTS_MAX_AGE", "1us"));
+    assert_eq!((ran.code, kept(&house)), (0, 0), "{}", ran.stderr);
+}
+
+#[test]
+fn nobody_else_decides_what_runs_here() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let open = |path: &std::path::Path| fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let house = House::cold();
+    // Neither home nor a folder of one's own: nothing is taken from elsewhere.
+    let ran = Ran::of(
+        house
+            .command()
+            .args(["tool", "list"])
+            .env_remove("HOME")
+            .env_remove("XDG_STATE_HOME")
+            .env_remove("XDG_CONFIG_HOME"),
+    );
+    assert_eq!(ran.code, 0, "with --state alone: {}", ran.stderr);
+    // A ceiling or a state folder that everybody can write to.
+    let ceiling = house.file("open.toml", "");
+    open(std::path::Path::new(&ceiling));
+    let ran =
+        Ran::of(house.command().args(["run", "text.count", "--arg", "path=a.txt"]).env("GLOVEBOX_CEILING", &ceiling));
+    assert!(ran.code == 2 && ran.stderr.contains("can be written by everybody"), "{}", ran.stderr);
+    fs_err::create_dir_all(house.state()).unwrap();
+    open(&house.state());
+    house.refuses(
+        &["run", "text.count", "--arg", "path=a.txt"],
+        50,
+        "state-unavailable",
+        &["can be written by everybody"],
+    );
 }

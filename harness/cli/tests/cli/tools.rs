@@ -99,7 +99,8 @@ fn a_manifest_is_found_beside_the_component() {
     let seen = house.run(&["run", "my.count", "--arg", "path=a.txt", "--json"]).ok().json();
     assert_eq!(seen["data"]["lines"], 2);
     let listed = house.run(&["tool", "list", "--json"]).ok().json();
-    let names: Vec<&str> = listed.as_array().unwrap().iter().map(|tool| tool["capability"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        listed["tools"].as_array().unwrap().iter().map(|tool| tool["capability"].as_str().unwrap()).collect();
     assert_eq!(names, ["fs.read@1.0.0", "fs.search@1.0.0", "my.count@1.0.0", "text.count@1.0.0"]);
 }
 

@@ -61,6 +61,15 @@ pub struct Listed {
     pub builtin: bool,
 }
 
+/// What is registered.
+#[derive(Debug, Default, serde::Serialize)]
+pub struct Listing {
+    /// The tools.
+    pub tools: Vec<Listed>,
+    /// What is there and can't be read, each with its way out.
+    pub unreadable: Vec<Problem>,
+}
+
 impl Tool {
     /// Compiles the schemas of a manifest and ties it to its artifact.
     ///
@@ -116,27 +125,38 @@ impl Registry {
         self.load(&CapabilityRef { name: wanted.name.clone(), version: version.clone() })
     }
 
-    /// Every registered version of every tool, by name and from old to new.
+    /// Every registered version of every tool, by name and from old to new;
+    /// what can't be read is told apart, and hides nothing else.
     ///
     /// # Errors
     /// `state-unavailable` if the folder can't be read.
-    pub fn list(&self) -> Result<Vec<Listed>, Problem> {
-        let mut out = Vec::new();
+    pub fn list(&self) -> Result<Listing, Problem> {
+        let mut out = Listing::default();
         for builtin in &self.builtins {
             let manifest = parse(builtin.manifest)?;
             let artifact = Digest::of(builtin.component);
-            out.push(Listed { capability: manifest.capability(), title: manifest.title, artifact, builtin: true });
+            out.tools.push(Listed {
+                capability: manifest.capability(),
+                title: manifest.title,
+                artifact,
+                builtin: true,
+            });
         }
         for name in self.names()? {
             for version in self.versions(&name)? {
-                let tool = self.load(&CapabilityRef { name: name.clone(), version })?;
-                let (capability, title) = (tool.manifest.capability(), tool.manifest.title);
-                out.push(Listed { capability, title, artifact: tool.registered.digest, builtin: false });
+                let capability = CapabilityRef { name: name.clone(), version };
+                match self.load(&capability) {
+                    Ok(tool) => {
+                        let (title, artifact) = (tool.manifest.title, tool.registered.digest);
+                        out.tools.push(Listed { capability, title, artifact, builtin: false });
+                    }
+                    Err(problem) => out.unreadable.push(problem),
+                }
             }
         }
-        out.sort_by(|a, b| {
-            (&a.capability.name, a.capability.version.precedence())
-                .cmp(&(&b.capability.name, b.capability.version.precedence()))
+        out.tools.sort_by(|a, b| {
+            let key = |tool: &Listed| (tool.capability.name.clone(), tool.capability.version.precedence());
+            key(a).cmp(&key(b))
         });
         Ok(out)
     }

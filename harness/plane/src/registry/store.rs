@@ -1,5 +1,5 @@
-//! Registered tools on disk: `NAME/VERSION/{tool.toml, component.wasm}` and
-//! beside it `NAME/VERSION.json`, the record, which outlives a removal.
+//! Registered tools on disk: `NAME/VERSION/{tool.toml, component.wasm}`, and
+//! `@records/NAME@VERSION.json`, the record, which outlives a removal.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,10 @@ pub enum Added {
 
 const MANIFEST: &str = "tool.toml";
 const COMPONENT: &str = "component.wasm";
+
+/// The folder of records: no capability can have this name, and no version
+/// the name of a file in it.
+const RECORDS: &str = "@records";
 
 impl Registry {
     /// Registers a tool: its manifest's text and its component, which the
@@ -51,7 +55,7 @@ impl Registry {
         let known = self.record(&capability)?;
         if let Some(known) = &known {
             conflict(known, &record)?;
-            if self.place(&capability).exists() {
+            if self.place(&capability).is_dir() {
                 return Ok((tool, Added::Known));
             }
         }
@@ -68,8 +72,16 @@ impl Registry {
             return Err(Problem::new(Code::ToolReserved, format!("`{}` is a built-in tool", capability.name))
                 .with_help("what comes with Glovebox can't be removed; `glovebox tool list` says what does"));
         }
+        // A record that can't be read vouches for nothing; without it the name
+        // and version can be registered again.
+        let broken = self.record(capability).is_err();
+        if broken {
+            fs_err::remove_file(self.record_path(capability))
+                .map_err(|error| io_problem("cannot remove the record", Code::StateUnavailable, &error))?;
+        }
         match fs_err::remove_dir_all(self.place(capability)) {
             Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound && broken => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let versions = self.versions(&capability.name)?;
                 Err(self.unknown(
@@ -108,9 +120,10 @@ impl Registry {
 
     /// The versions that were removed: their record is all there is of them.
     pub(super) fn removed(&self, name: &CapabilityName) -> Result<Vec<Version>, Problem> {
-        let dir = self.dir.join(name.as_str());
-        let versions = entries(&dir)?.into_iter().filter_map(|file| Some(file.strip_suffix(".json")?.to_owned()));
-        Ok(versions.filter(|version| !dir.join(version).is_dir()).filter_map(|version| version.parse().ok()).collect())
+        let records = entries(&self.dir.join(RECORDS))?;
+        let all = records.iter().filter_map(|file| file.strip_suffix(".json")?.parse::<CapabilityRef>().ok());
+        let gone = all.filter(|capability| capability.name == *name && !self.place(capability).is_dir());
+        Ok(gone.map(|capability| capability.version).collect())
     }
 
     fn place(&self, capability: &CapabilityRef) -> PathBuf {
@@ -122,6 +135,7 @@ impl Registry {
         match fs_err::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
                 Problem::new(Code::StateUnavailable, format!("`{}` can't be read: {error}", path.display()))
+                    .with_help(format!("`glovebox tool remove {capability}` and register it again"))
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(io_problem("cannot read the registry", Code::StateUnavailable, &error)),
@@ -129,7 +143,7 @@ impl Registry {
     }
 
     fn record_path(&self, capability: &CapabilityRef) -> PathBuf {
-        self.dir.join(capability.name.as_str()).join(format!("{}.json", capability.version))
+        self.dir.join(RECORDS).join(format!("{capability}.json"))
     }
 
     /// Writes everything beside its place and moves it there: the record
@@ -145,7 +159,8 @@ impl Registry {
     ) -> Result<(), Problem> {
         let failed = |error: std::io::Error| io_problem("cannot register the tool", Code::StateUnavailable, &error);
         let folder = self.dir.join(capability.name.as_str());
-        fs_err::create_dir_all(&folder).map_err(failed)?;
+        let records = self.dir.join(RECORDS);
+        fs_err::create_dir_all(&folder).and_then(|()| fs_err::create_dir_all(&records)).map_err(failed)?;
         let staged = Staged(folder.join(format!(".{}", uuid::Uuid::now_v7().simple())));
         let write = || -> std::io::Result<()> {
             fs_err::create_dir(&staged.0)?;
@@ -156,10 +171,10 @@ impl Registry {
         write().map_err(failed)?;
         if !known {
             let bytes = serde_json::to_vec_pretty(record).unwrap_or_default();
-            let path = Staged(folder.join(format!(".{}.json", uuid::Uuid::now_v7().simple())));
+            let path = Staged(records.join(format!(".{}", uuid::Uuid::now_v7().simple())));
             durable(&path.0, &bytes).map_err(failed)?;
             match fs_err::hard_link(&path.0, self.record_path(capability)) {
-                Ok(()) => {}
+                Ok(()) => fs_err::File::open(&records).and_then(|dir| dir.sync_all()).map_err(failed)?,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     if let Some(known) = self.record(capability)? {
                         conflict(&known, record)?;
@@ -171,7 +186,7 @@ impl Registry {
         match fs_err::rename(&staged.0, self.place(capability)) {
             Ok(()) => fs_err::File::open(&folder).and_then(|dir| dir.sync_all()).map_err(failed),
             // The other process was quicker, with the same bytes.
-            Err(_) if self.place(capability).exists() => Ok(()),
+            Err(_) if self.place(capability).is_dir() => Ok(()),
             Err(error) => Err(failed(error)),
         }
     }

@@ -82,7 +82,7 @@ fn the_newest_version_is_taken_unless_another_is_named() {
     assert_eq!(version("fake.tool@2.0.0-rc.1").unwrap(), "2.0.0-rc.1");
     let problem = version("fake.tool@3.0.0").unwrap_err();
     assert!(problem.help.contains("1.9.0"), "{}", problem.help);
-    let listed: Vec<String> = registry.list().unwrap().iter().map(|tool| tool.capability.to_string()).collect();
+    let listed: Vec<String> = registry.list().unwrap().tools.iter().map(|tool| tool.capability.to_string()).collect();
     assert_eq!(listed, ["built.in@1.0.0", "fake.tool@1.9.0", "fake.tool@1.10.0", "fake.tool@2.0.0-rc.1"]);
 }
 
@@ -105,4 +105,35 @@ fn bad_manifests_leave_nothing_behind() {
         assert!(registry.add(&text, b"one", NOW).is_err(), "{text}");
     }
     assert!(!dir.path().join("tools").exists());
+}
+
+#[test]
+fn no_version_gets_in_the_way_of_another() {
+    for order in [["1.0.0-a", "1.0.0-a.json"], ["1.0.0-a.json", "1.0.0-a"]] {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = registry(&dir);
+        for version in order {
+            registry.add(&manifest(version), version.as_bytes(), NOW).unwrap();
+        }
+        for version in order {
+            let tool = registry.get(&format!("fake.tool@{version}").parse().unwrap()).unwrap();
+            assert_eq!(tool.registered.digest, env_contracts::Digest::of(version.as_bytes()));
+        }
+    }
+}
+
+#[test]
+fn what_is_damaged_hides_nothing_else_and_can_be_put_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(&dir);
+    for version in ["1.0.0", "2.0.0"] {
+        registry.add(&manifest(version), b"one", NOW).unwrap();
+    }
+    fs_err::write(dir.path().join("tools/@records/fake.tool@1.0.0.json"), "{").unwrap();
+    let listing = registry.list().unwrap();
+    assert_eq!((listing.tools.len(), listing.unreadable.len()), (2, 1), "the built-in one and 2.0.0");
+    assert!(listing.unreadable[0].help.contains("tool remove fake.tool@1.0.0"), "{:?}", listing.unreadable);
+    registry.remove(&"fake.tool@1.0.0".parse().unwrap()).unwrap();
+    registry.add(&manifest("1.0.0"), b"one", NOW).unwrap();
+    assert_eq!(registry.list().unwrap().tools.len(), 3);
 }

@@ -32,12 +32,15 @@ pub(crate) fn run(command: ToolCommand, config: &Config) -> Result<ExitCode, Pro
 }
 
 fn list(json: bool, config: &Config) -> Result<ExitCode, Problem> {
-    let tools = house::registry(&Places::of(config)).list()?;
+    let listing = house::registry(&Places::of(config)).list()?;
     if json {
-        return printed(print::json(&tools), 0);
+        return printed(print::json(&listing), 0);
+    }
+    for problem in &listing.unreadable {
+        print::problem(problem);
     }
     let mut table = Table::default();
-    for tool in &tools {
+    for tool in &listing.tools {
         let from = if tool.builtin { "built in" } else { tool.artifact.short() };
         table.row([&tool.capability.to_string(), from, &escaped_line(&tool.title)]);
     }

@@ -123,8 +123,7 @@ impl Text {
     }
 
     fn from_file(path: &Path) -> Result<Self, Problem> {
-        let text =
-            fs_err::read_to_string(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
+        let text = crate::commands::read_text(path)?;
         Ok(Self { text, from: Some(path.to_owned()) })
     }
 
