@@ -6,8 +6,8 @@ use env_contracts::{Code, Problem, canon};
 use glovebox_plane::Tool;
 use serde_json::{Map, Value};
 
-use super::run::pair;
 use crate::args::RunArgs;
+use crate::terminal::escaped_line;
 
 /// The arguments as bytes, to be parsed strictly by the service.
 ///
@@ -110,4 +110,10 @@ mod tests {
             assert_eq!(object(&flags, &schema).unwrap_err().code, Code::Usage, "{flags:?}");
         }
     }
+}
+
+/// `NAME=VALUE` of a flag.
+pub(super) fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Problem> {
+    let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    pair.ok_or_else(|| Problem::new(Code::Usage, format!("{flag}: `{}` lacks a name or a `=`", escaped_line(text))))
 }

@@ -28,7 +28,7 @@ pub(crate) fn run(command: ContractCommand, config: &Config) -> Result<ExitCode,
 
 /// A contract, alone or in a manifest.
 pub(super) fn read(file: &Path) -> Result<Contract, Problem> {
-    let text = super::read_text(file)?;
+    let text = super::files::read_text(file)?;
     let is_manifest = toml::from_str::<toml::Table>(&text)
         .ok()
         .and_then(|table| table.get("schema")?.as_str().map(|schema| schema.starts_with("glovebox/tool/")))

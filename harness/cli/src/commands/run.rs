@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,11 +12,10 @@ use glovebox_plane::{Submission, Tool};
 use glovebox_runtime::Stop;
 use serde_json::Value;
 
-use super::{arguments, printed};
+use super::{arguments, files, printed};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::progress::Progress;
-use crate::terminal::escaped_line;
 use crate::{house, print};
 
 /// One action at a time: a small pool is enough and starts faster.
@@ -33,7 +31,7 @@ pub(crate) fn run(args: RunArgs, config: &Config) -> Result<ExitCode, Problem> {
     request.scope = scope(&args, &tool, access)?;
     let mut inputs = BTreeMap::new();
     for input in &args.input {
-        let (name, from) = pair("--input", input)?;
+        let (name, from) = arguments::pair("--input", input)?;
         let name: Name =
             name.parse().map_err(|error: String| Problem::new(Code::Usage, format!("--input: {error}")))?;
         if inputs.contains_key(&name) || request.inputs.contains_key(&name) {
@@ -42,7 +40,7 @@ pub(crate) fn run(args: RunArgs, config: &Config) -> Result<ExitCode, Problem> {
         if from.starts_with("artifact/") {
             request.inputs.insert(name, from.to_owned());
         } else {
-            inputs.insert(name, open_input(Path::new(from))?);
+            inputs.insert(name, files::open(Path::new(from))?);
         }
     }
     let submission = Submission {
@@ -145,12 +143,6 @@ fn eprint_escaped(text: &str) {
     let _ = err.write_all(text.as_bytes());
 }
 
-/// `NAME=VALUE` of a flag.
-pub(super) fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Problem> {
-    let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
-    pair.ok_or_else(|| Problem::new(Code::Usage, format!("{flag}: `{}` lacks a name or a `=`", escaped_line(text))))
-}
-
 /// The folder, and the most that may be done with it: nobody gets to change
 /// it by default. A folder whose name ends in `:read` or `:write` is written
 /// with that suffix twice.
@@ -179,7 +171,7 @@ fn workspace(text: &str) -> Result<(PathBuf, Access), Problem> {
 fn scope(args: &RunArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, Problem> {
     let mut scope = match &args.contract {
         Some(path) => {
-            let text = super::read_text(path)?;
+            let text = files::read_text(path)?;
             let scope = Scope::from_toml(&text).map_err(|error| {
                 let problem = Problem::of(&error);
                 Problem { message: format!("`{}`: {}", path.display(), problem.message), ..problem }
@@ -201,18 +193,4 @@ fn scope(args: &RunArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, P
         scope.get_or_insert_default().filesystem = Some(narrowed);
     }
     Ok(scope)
-}
-
-pub(super) fn open_input(path: &Path) -> Result<OwnedFd, Problem> {
-    use rustix::fs::{FileType, Mode, OFlags, fstat, open};
-    let failed = |why: String| Problem::new(Code::FileUnreadable, format!("`{}`: {why}", path.display()));
-    // Not blocking: opening a FIFO would wait for a writer.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let fd = open(path, flags, Mode::empty()).map_err(|errno| failed(std::io::Error::from(errno).to_string()))?;
-    let stat = fstat(&fd).map_err(|errno| failed(std::io::Error::from(errno).to_string()))?;
-    if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-        Ok(fd)
-    } else {
-        Err(failed("not a regular file".into()))
-    }
 }

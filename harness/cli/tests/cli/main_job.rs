@@ -1,7 +1,7 @@
 //! The main job: a tool on a file of the current folder.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
@@ -131,9 +131,8 @@ fn a_damaged_cache_is_made_anew() {
     house.is_tidy();
 }
 
-#[test]
-fn an_interrupt_ends_the_action_and_is_observed() {
-    let house = House::new();
+/// A process that runs an action which does not end by itself, and is at it.
+fn busy(house: &House) -> Child {
     let file = house.file("bulk.wasm", guest("bulk.wat"));
     house.run(&["tool", "add", &file, "--name", "bulk"]).ok();
     let mut command = house.command();
@@ -146,6 +145,13 @@ fn an_interrupt_ends_the_action_and_is_observed() {
         line.clear();
         assert!(progress.read_line(&mut line).unwrap() > 0, "it ended before it ran");
     }
+    child
+}
+
+#[test]
+fn an_interrupt_ends_the_action_and_is_observed() {
+    let house = House::new();
+    let mut child = busy(&house);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let mut stdout = String::new();
@@ -159,17 +165,7 @@ fn an_interrupt_ends_the_action_and_is_observed() {
 #[test]
 fn budgets_hold_over_all_processes_of_a_state_folder() {
     let house = House::new();
-    let file = house.file("bulk.wasm", guest("bulk.wat"));
-    house.run(&["tool", "add", &file, "--name", "bulk"]).ok();
-    let mut command = house.command();
-    command.args(["run", "bulk", "--json"]).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut progress = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("running") {
-        line.clear();
-        assert!(progress.read_line(&mut line).unwrap() > 0, "it ended before it ran");
-    }
+    let mut child = busy(&house);
     // `bulk` may use 256 MiB and holds one of the places.
     for (variable, value) in [("GLOVEBOX_ADMISSION_ACTIONS", "1"), ("GLOVEBOX_ADMISSION_MEMORY", "270MiB")] {
         let mut second = house.command();

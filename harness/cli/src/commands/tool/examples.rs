@@ -9,7 +9,7 @@ use glovebox_plane::{ActionService, Submission, Tool, Unwatched};
 use glovebox_runtime::Stop;
 use serde_json::Value;
 
-use crate::commands::run::open_input;
+use crate::commands::files;
 use crate::house;
 
 /// Runs an example in a fresh workspace.
@@ -41,7 +41,7 @@ async fn observe(service: &ActionService, tool: &Tool, example: &Example) -> Res
         let name: Name = name.parse().map_err(|error: String| Problem::new(Code::ManifestInvalid, error))?;
         let path = folder.path().join(format!("input-{name}"));
         fs_err::write(&path, text).map_err(failed)?;
-        inputs.insert(name, open_input(&path)?);
+        inputs.insert(name, files::open(&path)?);
     }
     let capability = tool.manifest.capability();
     let wanted = Wanted { name: capability.name, version: Some(capability.version) };

@@ -10,7 +10,7 @@ use glovebox_runtime::job::UngrantedImports;
 use glovebox_wasm::{Inspection, Kind, WasmError, adapt, inspect};
 
 use super::generate;
-use crate::commands::run::open_input;
+use crate::commands::files;
 use crate::config::Config;
 
 /// A component that can be called, and what it was made from.
@@ -123,7 +123,7 @@ impl Text {
     }
 
     fn from_file(path: &Path) -> Result<Self, Problem> {
-        let text = crate::commands::read_text(path)?;
+        let text = files::read_text(path)?;
         Ok(Self { text, from: Some(path.to_owned()) })
     }
 
@@ -152,7 +152,7 @@ fn beside(path: &Path) -> Option<PathBuf> {
 /// A whole file, if it is no larger than the limit: asked first, so that a
 /// huge one costs nothing.
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Problem> {
-    let file: OwnedFd = open_input(path)?;
+    let file: OwnedFd = files::open(path)?;
     let file = File::from(file);
     let failed = |error: std::io::Error| Problem::new(Code::FileUnreadable, format!("`{}`: {error}", path.display()));
     let size = file.metadata().map_err(failed)?.len();
