@@ -210,7 +210,11 @@ pub(crate) fn trusted(path: &Path) -> Result<(), String> {
     if owner != 0 && owner != rustix::process::geteuid().as_raw() {
         return Err(format!("`{}` belongs to user {owner}, who could decide what runs here", path.display()));
     }
-    if meta.mode() & 0o002 != 0 {
+    // In a folder of everybody's another could be put in its place, unless
+    // only owners may take things out of it, as in /tmp.
+    let folder = path.parent().and_then(|folder| fs_err::metadata(folder).ok());
+    let open_folder = folder.is_some_and(|folder| folder.mode() & 0o1002 == 0o0002);
+    if meta.mode() & 0o002 != 0 || open_folder {
         return Err(format!("`{}` can be written by everybody, who could decide what runs here", path.display()));
     }
     Ok(())

@@ -18,7 +18,7 @@ const STREAM_LINES: usize = 20;
 /// A problem on standard error: message, code, way out.
 pub(crate) fn problem(problem: &Problem) {
     let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "{FAILED}error{FAILED:#} [{}]: {}", problem.code, escaped(&problem.message));
+    let _ = writeln!(err, "{FAILED}error{FAILED:#} [{}]: {}", problem.code, indented(&problem.message, "  │ "));
     let _ = writeln!(err, "hint: {}", escaped(&problem.help));
 }
 
@@ -88,7 +88,7 @@ fn data(out: &mut impl std::io::Write, data: &Value) -> std::io::Result<()> {
     match data {
         Value::Null => Ok(()),
         Value::String(text) if text.trim_end().is_empty() => Ok(()),
-        Value::String(text) => writeln!(out, "  {}", indented(text, "  ")),
+        Value::String(text) => writeln!(out, "  {}", indented(text, "  │ ")),
         Value::Object(map) if map.values().all(|value| !value.is_object() && !value.is_array()) => {
             let width = map.keys().map(|key| key.chars().count()).max().unwrap_or(0).min(32);
             for (key, value) in map {
@@ -193,7 +193,7 @@ mod tests {
         for (value, text) in [
             (json!(""), ""),
             (json!({}), ""),
-            (json!("a\n\nb\n"), "  a\n\n  b\n"),
+            (json!("a\n\nb\n"), "  a\n\n  │ b\n"),
             (json!({ "k": "a\nb", "empty": "" }), "  empty\n  k      a\n         b\n"),
         ] {
             let mut out = Vec::new();

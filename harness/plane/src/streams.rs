@@ -81,7 +81,9 @@ impl FrameSink for Sink {
                 // A tool's log is its standard error, one line each.
                 Frame::Log { level, message } => {
                     if let Some(capture) = &mut both.stderr {
-                        capture.write(format!("[{level}] {message}\n").as_bytes());
+                        for line in message.lines() {
+                            capture.write(format!("[{level}] {line}\n").as_bytes());
+                        }
                     }
                 }
                 Frame::Progress { .. } => {}

@@ -13,11 +13,24 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 pub struct Hide(Option<GlobSet>);
 
 impl Hide {
-    /// Compiles the globs of a mount.
+    /// Compiles the globs of a mount. One that begins with a slash is meant
+    /// from the mount's own folder on, and nowhere else.
     ///
     /// # Errors
     /// The glob that is none, with the reason.
     pub fn new<S: AsRef<str>>(globs: &[S]) -> Result<Self, String> {
+        Self::compile(globs, &["", "/**"])
+    }
+
+    /// The same for the places themselves, without what lies below them.
+    ///
+    /// # Errors
+    /// The glob that is none, with the reason.
+    pub fn places<S: AsRef<str>>(globs: &[S]) -> Result<Self, String> {
+        Self::compile(globs, &[""])
+    }
+
+    fn compile<S: AsRef<str>>(globs: &[S], endings: &[&str]) -> Result<Self, String> {
         if globs.is_empty() {
             return Ok(Self(None));
         }
@@ -26,8 +39,9 @@ impl Hide {
             // A trailing slash says "a folder": hiding a file of that name
             // as well is the safe side.
             let glob = glob.as_ref().trim_end_matches('/');
-            for pattern in [format!("**/{glob}"), format!("**/{glob}/**")] {
-                let pattern = GlobBuilder::new(&pattern)
+            let start = glob.strip_prefix('/').map_or_else(|| format!("**/{glob}"), str::to_owned);
+            for ending in endings {
+                let pattern = GlobBuilder::new(&format!("{start}{ending}"))
                     .literal_separator(true)
                     .build()
                     .map_err(|error| format!("`{glob}` is not a hide glob: {}", error.kind()))?;
@@ -74,5 +88,9 @@ mod tests {
             assert!(!hide.hides(path), "{path}");
         }
         assert!(Hide::new(&["a[".to_owned()]).is_err());
+        let ours = Hide::new(&["/state"]).unwrap();
+        assert!(ours.hides("state") && ours.hides("state/run/x") && !ours.hides("src/state/machine.rs"));
+        let places = Hide::places(&[".git", "/a/b"]).unwrap();
+        assert!(places.hides("x/.git") && places.hides("a/b") && !places.hides(".git/HEAD") && !places.hides("c/a/b"));
     }
 }

@@ -36,7 +36,7 @@ impl Desk {
         &self,
         contract: &str,
         workspace: &Path,
-        path: Option<&str>,
+        paths: &[&str],
         inputs: Vec<(&str, OwnedFd)>,
     ) -> Result<Files, Problem> {
         let plan = Plan {
@@ -55,9 +55,9 @@ impl Desk {
             },
             backend: "b".into(),
         };
-        let arguments: Vec<PathArgument> = path
-            .map(|value| PathArgument { pointer: "/path".into(), mount: "/workspace".into(), value: value.into() })
-            .into_iter()
+        let arguments: Vec<PathArgument> = paths
+            .iter()
+            .map(|value| PathArgument { pointer: "/path".into(), mount: "/workspace".into(), value: (*value).into() })
             .collect();
         bind(Binding {
             plan: &plan,
@@ -72,7 +72,7 @@ impl Desk {
     }
 
     fn bind_path(&self, path: &str) -> Result<Files, Problem> {
-        self.bind(WORKSPACE, &self.workspace(), Some(path), Vec::new())
+        self.bind(WORKSPACE, &self.workspace(), &[path], Vec::new())
     }
 }
 
@@ -153,6 +153,10 @@ fn links_inside_the_workspace_lead_to_the_same_sealed_file() {
     symlink("sub/real", desk.workspace().join("link")).unwrap();
     let files = desk.bind_path("/workspace//./link").unwrap();
     assert_eq!((files.sealed[0].path.as_str(), files.sealed[0].spelled.as_str()), ("sub/real", "link"));
+    // Two arguments, one file: both spellings lead to the same bytes.
+    let files = desk.bind(WORKSPACE, &desk.workspace(), &["sub/real", "link"], Vec::new()).unwrap();
+    let spelled: Vec<&str> = files.sealed.iter().map(|file| file.spelled.as_str()).collect();
+    assert_eq!((spelled, files.facts.paths.len()), (vec!["sub/real", "link"], 1));
 }
 
 #[test]
@@ -169,18 +173,18 @@ fn workspaces_that_are_none_or_ours_are_refused() {
     fs_err::write(desk.dir.path().join("file"), "").unwrap();
     symlink("state", desk.dir.path().join("alias")).unwrap();
     for folder in ["missing", "file", "state", "state/run", "alias"] {
-        let problem = desk.bind(WORKSPACE, &desk.dir.path().join(folder), None, Vec::new()).map(drop).unwrap_err();
+        let problem = desk.bind(WORKSPACE, &desk.dir.path().join(folder), &[], Vec::new()).map(drop).unwrap_err();
         assert_eq!(problem.code, Code::WorkspaceUnavailable, "{folder}: {problem}");
     }
     for folder in ["/proc", "/sys/kernel", "/dev"] {
-        let problem = desk.bind(WORKSPACE, Path::new(folder), None, Vec::new()).map(drop).unwrap_err();
+        let problem = desk.bind(WORKSPACE, Path::new(folder), &[], Vec::new()).map(drop).unwrap_err();
         assert_eq!(problem.code, Code::WorkspaceUnavailable, "{folder}: {problem}");
     }
     // A workspace that holds our state does not show it.
-    let files = desk.bind(WORKSPACE, desk.dir.path(), None, Vec::new()).unwrap();
-    assert!(files.mounts[0].hide.contains(&"state".to_owned()), "{:?}", files.mounts[0].hide);
+    let files = desk.bind(WORKSPACE, desk.dir.path(), &[], Vec::new()).unwrap();
+    assert!(files.mounts[0].hide.contains(&"/state".to_owned()), "{:?}", files.mounts[0].hide);
     // What is not there yet could be made.
-    assert!(files.mounts[0].hide.contains(&"config/ceiling.toml".to_owned()), "{:?}", files.mounts[0].hide);
+    assert!(files.mounts[0].hide.contains(&"/config/ceiling.toml".to_owned()), "{:?}", files.mounts[0].hide);
 }
 
 #[test]
@@ -189,7 +193,7 @@ fn inputs_are_copied_hashed_and_asked_for() {
     fs_err::write(desk.dir.path().join("in"), "input").unwrap();
     let open = || OwnedFd::from(fs_err::File::open(desk.dir.path().join("in")).unwrap());
     let one = "[[filesystem]]\nguest = \"/inputs/table\"\nsource = \"input:table\"\naccess = \"read\"\n";
-    let files = desk.bind(one, &desk.workspace(), None, vec![("table", open())]).unwrap();
+    let files = desk.bind(one, &desk.workspace(), &[], vec![("table", open())]).unwrap();
     assert_eq!(files.facts.inputs[&"table".parse().unwrap()], Digest::of(b"input"));
     let inputs = files.mounts.iter().find(|mount| mount.guest == "/inputs").unwrap();
     let copy =
@@ -198,11 +202,11 @@ fn inputs_are_copied_hashed_and_asked_for() {
     // Missing, and brought for nobody.
     let desk = Desk::new();
     assert_eq!(
-        desk.bind(one, &desk.workspace(), None, Vec::new()).map(drop).unwrap_err().code,
+        desk.bind(one, &desk.workspace(), &[], Vec::new()).map(drop).unwrap_err().code,
         Code::ContractUnsatisfied
     );
     assert_eq!(
-        desk.bind("", &desk.workspace(), None, vec![("table", open())]).map(drop).unwrap_err().code,
+        desk.bind("", &desk.workspace(), &[], vec![("table", open())]).map(drop).unwrap_err().code,
         Code::ContractUnsatisfied
     );
 }

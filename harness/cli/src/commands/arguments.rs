@@ -73,6 +73,12 @@ fn value(text: &str, schema: Option<&Value>) -> Value {
     parsed
 }
 
+/// `NAME=VALUE` of a flag.
+pub(super) fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Problem> {
+    let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    pair.ok_or_else(|| Problem::new(Code::Usage, format!("{flag}: `{}` lacks a name or a `=`", escaped_line(text))))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -110,10 +116,4 @@ mod tests {
             assert_eq!(object(&flags, &schema).unwrap_err().code, Code::Usage, "{flags:?}");
         }
     }
-}
-
-/// `NAME=VALUE` of a flag.
-pub(super) fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Problem> {
-    let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
-    pair.ok_or_else(|| Problem::new(Code::Usage, format!("{flag}: `{}` lacks a name or a `=`", escaped_line(text))))
 }

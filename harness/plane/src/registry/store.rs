@@ -101,7 +101,10 @@ impl Registry {
         };
         let record =
             self.record(capability)?.ok_or_else(|| damaged(format!("the record of `{capability}` is gone")))?;
-        let text = fs_err::read_to_string(place.join(MANIFEST)).map_err(|error| damaged(error.to_string()))?;
+        let text = read(&place.join(MANIFEST)).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|error| std::io::Error::new(ErrorKind::InvalidData, error))
+        });
+        let text = text.map_err(|error| damaged(error.to_string()))?;
         if Digest::of(text.as_bytes()) != record.manifest {
             return Err(damaged(format!("the manifest of `{capability}` was changed after it was registered")));
         }
@@ -109,7 +112,8 @@ impl Registry {
     }
 
     pub(super) fn names(&self) -> Result<Vec<CapabilityName>, Problem> {
-        Ok(entries(&self.dir)?.iter().filter_map(|name| name.parse().ok()).collect())
+        let folders = entries(&self.dir)?.into_iter().filter(|name| self.dir.join(name).is_dir());
+        Ok(folders.filter_map(|name| name.parse().ok()).collect())
     }
 
     pub(super) fn versions(&self, name: &CapabilityName) -> Result<Vec<Version>, Problem> {
@@ -132,7 +136,7 @@ impl Registry {
 
     fn record(&self, capability: &CapabilityRef) -> Result<Option<Record>, Problem> {
         let path = self.record_path(capability);
-        match fs_err::read(&path) {
+        match read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
                 Problem::new(Code::StateUnavailable, format!("`{}` can't be read: {error}", path.display()))
                     .with_help(format!("`glovebox tool remove {capability}` and register it again"))
@@ -233,4 +237,20 @@ fn entries(dir: &Path) -> Result<Vec<String>, Problem> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(failed(error)),
     }
+}
+
+/// Reads a plain file: what lies there instead of one is neither followed nor
+/// waited for.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
+    use std::io::Read as _;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let mut file = fs_err::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if !file.metadata()?.is_file() {
+        let what = format!("`{}` is not a plain file", path.display());
+        return Err(std::io::Error::new(ErrorKind::InvalidData, what));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -135,5 +135,11 @@ fn what_is_damaged_hides_nothing_else_and_can_be_put_right() {
     assert!(listing.unreadable[0].help.contains("tool remove fake.tool@1.0.0"), "{:?}", listing.unreadable);
     registry.remove(&"fake.tool@1.0.0".parse().unwrap()).unwrap();
     registry.add(&manifest("1.0.0"), b"one", NOW).unwrap();
-    assert_eq!(registry.list().unwrap().tools.len(), 3);
+    // A stray file is nothing; what can't be read is not waited for.
+    fs_err::write(dir.path().join("tools/stray"), "").unwrap();
+    let manifest = dir.path().join("tools/fake.tool/2.0.0/tool.toml");
+    fs_err::remove_file(&manifest).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &manifest, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    let listing = registry.list().unwrap();
+    assert_eq!((listing.tools.len(), listing.unreadable.len()), (2, 1));
 }

@@ -9,6 +9,7 @@ mod shared;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -114,7 +115,9 @@ impl Admission {
         let mut room = self.enter_here(tenant, memory).await?;
         if let Some(shared) = self.0.shared.clone() {
             let budgets = self.0.budgets.clone();
-            let claim = tokio::task::spawn_blocking(move || shared.enter(&budgets, memory.0)).await;
+            let waits = Waits(Arc::new(AtomicBool::new(true)));
+            let wanted = waits.0.clone();
+            let claim = tokio::task::spawn_blocking(move || shared.enter(&budgets, memory.0, &wanted)).await;
             room.claim = Some(claim.map_err(|error| Problem::new(Code::BackendError, error.to_string()))??);
         }
         Ok(room)
@@ -204,6 +207,15 @@ impl Admission {
                 }
             }
         }
+    }
+}
+
+/// Tells a thread that waits for us when we don't any more.
+struct Waits(Arc<AtomicBool>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use env_contracts::{Code, Problem};
@@ -64,7 +64,7 @@ impl Shared {
     ///
     /// # Errors
     /// `busy`, and `state-unavailable` if the folder can't be used.
-    pub(super) fn enter(&self, budgets: &Budgets, memory: u64) -> Result<Claim, Problem> {
+    pub(super) fn enter(&self, budgets: &Budgets, memory: u64, wanted: &AtomicBool) -> Result<Claim, Problem> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let failed = |error: std::io::Error| {
             io_problem(&format!("cannot share budgets in `{}`", self.path.display()), Code::StateUnavailable, &error)
@@ -99,7 +99,8 @@ impl Shared {
                 return Err(Problem::new(Code::Busy, format!("{} actions are waiting already", budgets.queue)));
             }
             first_look = false;
-            if start.elapsed() >= budgets.wait {
+            // Whoever gave up must not stand in the others' way.
+            if start.elapsed() >= budgets.wait || !wanted.load(Ordering::Relaxed) {
                 return Err(Problem::new(Code::Busy, format!("no room within {:?}", budgets.wait)));
             }
             flock(&gate, FlockOperation::Unlock).map_err(io)?;
@@ -152,7 +153,7 @@ fn parse(name: &str) -> Option<(char, u64)> {
 fn gone(dir: &OwnedFd, name: &str) -> bool {
     match openat(dir.as_fd(), name, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok(),
-        // It went while we looked.
-        Err(_) => true,
+        // It went while we looked. Any other error says nothing about it.
+        Err(errno) => errno == rustix::io::Errno::NOENT,
     }
 }

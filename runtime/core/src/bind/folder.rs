@@ -68,25 +68,27 @@ pub(super) fn open_beneath(
     outside: &dyn Fn(&str) -> Problem,
 ) -> Result<Option<Found>, Problem> {
     let path = if path.is_empty() { "." } else { path };
-    // Not blocking: opening a FIFO would wait for a writer.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    // Looked at before it is opened: opening a FIFO waits for a writer, and
+    // opening a device can do something.
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    let file = match rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve) {
-        Ok(file) => file,
+    let place = match rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve) {
+        Ok(place) => place,
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(Errno::XDEV) => return Err(outside("leads out of its folder")),
-        Err(Errno::NXIO) => return Err(outside("is neither a file nor a folder")),
         Err(errno) => return Err(outside(&format!("can't be opened: {}", describe(errno)))),
     };
-    if !holds_plain_files(&file).map_err(|errno| outside(&describe(errno)))? {
+    if !holds_plain_files(&place).map_err(|errno| outside(&describe(errno)))? {
         return Err(outside("lies in a file system of the kernel's"));
     }
-    let stat = rustix::fs::fstat(&file).map_err(|errno| outside(&describe(errno)))?;
+    let stat = rustix::fs::fstat(&place).map_err(|errno| outside(&describe(errno)))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {}
         FileType::Directory => return Ok(None),
         _ => return Err(outside("is neither a file nor a folder")),
     }
+    let file = rustix::fs::open(descriptor_path(place.as_fd()), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| outside(&format!("can't be opened: {}", describe(errno))))?;
     let root = real_path(dir).map_err(|errno| outside(&describe(errno)))?;
     let real = real_path(file.as_fd()).map_err(|errno| outside(&describe(errno)))?;
     let relative = real.strip_prefix(&root).map_err(|_| outside("moved while it was being bound"))?;
@@ -97,11 +99,17 @@ pub(super) fn open_beneath(
 /// Where an open descriptor really lies, as the kernel knows it.
 fn real_path(fd: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
     use std::os::unix::ffi::OsStringExt as _;
-    let link = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())?;
+    let link = rustix::fs::readlink(descriptor_path(fd), Vec::new())?;
     Ok(PathBuf::from(std::ffi::OsString::from_vec(link.into_bytes())))
 }
 
 /// A host error in words.
 fn describe(errno: Errno) -> String {
     std::io::Error::from(errno).to_string()
+}
+
+/// The name that a descriptor has in the kernel: it leads to what was opened,
+/// whatever lies under the old name by now.
+fn descriptor_path(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
 }

@@ -167,9 +167,12 @@ impl Files {
     /// that lie in it.
     fn push_folder(&mut self, mount: &Mount, opened: Opened, protect: &[PathBuf]) {
         let mut hide: Vec<String> = mount.hidden().into_iter().map(Into::into).collect();
-        let ours =
-            protect.iter().filter_map(|path| folder::settled(path).strip_prefix(&opened.path).ok().map(Path::to_owned));
-        hide.extend(ours.filter_map(|path| path.to_str().map(globset::escape)).filter(|path| !path.is_empty()));
+        // As it is spelled and where it leads: links on the way count too.
+        for path in protect.iter().flat_map(|path| [path.clone(), folder::settled(path)]) {
+            let below = path.strip_prefix(&opened.path).ok().and_then(Path::to_str).filter(|path| !path.is_empty());
+            let glob = below.map(|path| format!("/{}", globset::escape(path)));
+            hide.extend(glob.filter(|glob| !hide.contains(glob)));
+        }
         self.push(mount, opened.dir, hide);
     }
 }
@@ -213,15 +216,23 @@ fn seal_argument(argument: &PathArgument, sealer: &mut seal::Sealer<'_>, files: 
     // A folder of our own making can't change behind the plan's back.
     let live = files.facts.workspace.is_some() || !files.facts.hosts.is_empty();
     let guest = format!("{}/{}", mount.guest, found.path);
-    if !live || files.facts.paths.contains_key(&guest) {
+    if !live {
         return Ok(());
     }
     let mount = mount.guest.clone();
+    let names = relative.split('/').filter(|name| !matches!(*name, "" | "."));
+    let spelled = names.collect::<Vec<_>>().join("/");
+    // The same file under another name: the same bytes.
+    if let Some(known) = files.sealed.iter().find(|known| known.mount == mount && known.path == found.path) {
+        let content = known.content.try_clone();
+        let content =
+            content.map_err(|error| crate::io_problem("cannot keep a sealed file", Code::BackendError, &error))?;
+        files.sealed.push(BoundFile { mount, path: found.path, spelled, identity: known.identity, content });
+        return Ok(());
+    }
     let sealed = sealer.seal(&guest, found.file)?;
     files.facts.paths.insert(guest.clone(), sealed.sha256.clone());
     files.evidence.push(Evidence { subject: guest, sha256: sealed.sha256, size: Some(sealed.size) });
-    let names = relative.split('/').filter(|name| !matches!(*name, "" | "."));
-    let spelled = names.collect::<Vec<_>>().join("/");
     files.sealed.push(BoundFile {
         mount,
         path: found.path,

@@ -14,14 +14,18 @@ use rustix::io::Errno;
 /// what lies in a folder of the top is moved up to the top before the folder
 /// is removed, so that two descriptors are enough for any depth. Links are
 /// removed, never followed.
-pub(super) fn remove_tree(top: BorrowedFd<'_>) -> io::Result<()> {
+///
+/// An entry of the top that is called `last` goes last: what tells whether
+/// the folder is dead must be there as long as anything else is.
+pub(super) fn remove_tree(top: BorrowedFd<'_>, last: &str) -> io::Result<()> {
     let mut moved = 0_u64;
     loop {
         let names = names(top)?;
         if names.is_empty() {
             return Ok(());
         }
-        for name in names {
+        let alone = names.len() == 1;
+        for name in names.into_iter().filter(|name| alone || name.as_bytes() != last.as_bytes()) {
             match rustix::fs::unlinkat(top, &name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => continue,
                 Err(Errno::ISDIR | Errno::PERM) => {}

@@ -137,7 +137,7 @@ impl Drop for RunDir {
     fn drop(&mut self) {
         if !self.keep {
             // What can't be removed now is swept later: its lock is free.
-            let _ = remove_tree(self.dir.as_fd()).and_then(|()| fs_err::remove_dir(&self.path));
+            let _ = remove_tree(self.dir.as_fd(), LOCK).and_then(|()| fs_err::remove_dir(&self.path));
         }
     }
 }
@@ -183,7 +183,7 @@ pub fn sweep(parent: &Path, dry_run: bool) -> Result<Vec<PathBuf>, Problem> {
             continue;
         }
         if !dry_run {
-            remove_tree(dir.as_fd()).and_then(|()| fs_err::remove_dir(&path)).map_err(failed)?;
+            remove_tree(dir.as_fd(), LOCK).and_then(|()| fs_err::remove_dir(&path)).map_err(failed)?;
         }
         gone.push(path);
     }
@@ -222,7 +222,7 @@ pub fn expire(
         if !dry_run {
             let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let dir = rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
-            remove_tree(dir.as_fd()).and_then(|()| fs_err::remove_dir(&path)).map_err(failed)?;
+            remove_tree(dir.as_fd(), LOCK).and_then(|()| fs_err::remove_dir(&path)).map_err(failed)?;
         }
         gone.push(path);
     }

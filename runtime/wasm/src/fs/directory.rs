@@ -129,6 +129,7 @@ impl Dir {
         }
         let spot = Spot::file_entry(self, path)?;
         free(&spot)?;
+        self.unanchored(&spot)?;
         self.entering(|| Ok(symlinkat(target, &spot, &*spot.name)?))
     }
 
@@ -160,9 +161,8 @@ impl Dir {
         if (old.folder || new.folder) && !folder {
             return Err(ErrorCode::NotDirectory.into());
         }
-        if folder && self.mounted().hidden.anchors.hides(&old.path) {
-            return Err(ErrorCode::Access.into());
-        }
+        self.unanchored(&old)?;
+        self.unanchored(&new)?;
         renameat(&old, &*old.name, &new, &*new.name)?;
         if let Some(facts) = new.facts
             && facts.identity() != moved.identity()
@@ -177,6 +177,7 @@ impl Dir {
         let spot = Spot::file_entry(self, path)?;
         let facts = spot.there()?;
         spot.unsealed()?;
+        self.unanchored(&spot)?;
         unlinkat(&spot, &*spot.name, AtFlags::empty())?;
         self.removed(facts);
         Ok(())
@@ -190,6 +191,13 @@ impl Dir {
             self.shared.ledger.remove_entry(self.mount);
         }
         Ok(())
+    }
+
+    /// Refuses to move, replace or link a name on the way to something hidden:
+    /// it would come to light, or something else would lie in its place.
+    /// Folders of that name may be made, and removed when they are empty.
+    fn unanchored(&self, spot: &Spot<'_>) -> FsResult<()> {
+        if self.mounted().hidden.anchors.hides(&spot.path) { Err(ErrorCode::Access.into()) } else { Ok(()) }
     }
 
     /// Two folders of one mount, which may be changed. What lies in different

@@ -21,10 +21,12 @@ impl Hidden {
     fn new(globs: &[String]) -> Result<Self, String> {
         let mut anchors = Vec::new();
         for glob in globs {
-            let glob = glob.trim_matches('/');
-            anchors.extend(glob.match_indices('/').map(|(end, _)| glob[..end].to_owned()));
+            // A slash at the start only says where the glob begins.
+            let glob = glob.trim_end_matches('/');
+            let ends = glob.match_indices('/').map(|(end, _)| end).filter(|end| *end > 0);
+            anchors.extend(ends.map(|end| glob[..end].to_owned()));
         }
-        Ok(Self { hide: Hide::new(globs)?, anchors: Hide::new(&anchors)? })
+        Ok(Self { hide: Hide::new(globs)?, anchors: Hide::places(&anchors)? })
     }
 }
 

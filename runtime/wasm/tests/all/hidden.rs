@@ -120,3 +120,26 @@ fn a_glob_that_is_none_is_refused() {
     let End::Refused(problem) = act.run(hostile()).end else { panic!() };
     assert_eq!(problem.code, env_contracts::Code::ContractInvalid);
 }
+
+/// `.git/config` is hidden where there is a `.git`, and where there is none
+/// yet: no other folder, and no link, may take that name.
+#[test]
+fn nothing_is_put_in_the_place_of_what_leads_to_something_hidden() {
+    let root = world();
+    fs_err::create_dir_all(root.path().join("evil")).unwrap();
+    fs_err::create_dir_all(root.path().join("fresh")).unwrap();
+    symlink("sub", root.path().join("deep/.git")).unwrap();
+    let at = |path: &str| format!("/workspace/{path}");
+    for what in [
+        json!({ "do": "rename", "from_path": at("evil"), "to_path": at("fresh/.git") }),
+        json!({ "do": "symlink", "path": at("fresh/.git"), "target": "../evil" }),
+        json!({ "do": "rename", "from_path": at("deep/.git"), "to_path": at("deep/git") }),
+        json!({ "do": "rename", "from_path": at("a.txt"), "to_path": at("deep/.git") }),
+        json!({ "do": "remove", "path": at("deep/.git") }),
+    ] {
+        assert!(run(&root, &what)["refused"].is_string(), "{what}");
+    }
+    // What lies beside it is as free as anything: that is how tools write.
+    let beside = json!({ "do": "rename", "from_path": at(".git/HEAD"), "to_path": at(".git/ORIG_HEAD") });
+    assert_eq!(run(&root, &beside)["moved"], true);
+}
