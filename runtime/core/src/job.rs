@@ -131,6 +131,15 @@ pub enum UngrantedImports {
     Stub,
 }
 
+impl From<env_contracts::Imports> for UngrantedImports {
+    fn from(imports: env_contracts::Imports) -> Self {
+        match imports {
+            env_contracts::Imports::Refuse => Self::Refuse,
+            env_contracts::Imports::Stub => Self::Stub,
+        }
+    }
+}
+
 /// What a guest says while it runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame<'a> {

@@ -104,7 +104,7 @@ impl Backend for WasmBackend {
         contract: &'a Contract,
         progress: &'a (dyn Fn(&str) + Send + Sync),
     ) -> BoxFuture<'a, Result<Prepared, Problem>> {
-        let imports = imports(contract);
+        let imports = contract.wasm.imports.into();
         Box::pin(async move {
             if let Some(loaded) = self.executor.loaded(registered.digest.as_str(), imports) {
                 return Ok(Box::new(Ready { loaded, notices: Vec::new() }) as Prepared);
@@ -160,13 +160,6 @@ impl Backend for WasmBackend {
     }
 }
 
-fn imports(contract: &Contract) -> UngrantedImports {
-    match contract.wasm.imports {
-        Imports::Refuse => UngrantedImports::Refuse,
-        Imports::Stub => UngrantedImports::Stub,
-    }
-}
-
 /// A bound plan as a job and its descriptors.
 fn job(bound: Bound) -> (Job, Descriptors, Prepared) {
     let Bound { plan, registered, prepared, files, .. } = bound;
@@ -202,7 +195,7 @@ fn job(bound: Bound) -> (Job, Descriptors, Prepared) {
         action: plan.action_id.to_string(),
         component: plan.artifact.to_string(),
         entry: entry(registered.entry, registered.name),
-        imports: imports(&plan.contract),
+        imports: plan.contract.wasm.imports.into(),
         args: plan.arguments,
         mounts,
         sealed,

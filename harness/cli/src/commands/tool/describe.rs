@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use env_contracts::canon::Canonical;
-use env_contracts::{Code, Imports, Manifest, ManifestEntry, Problem};
+use env_contracts::{Code, Manifest, ManifestEntry, Problem};
 use glovebox_plane::Watch as _;
-use glovebox_runtime::job::{End, JobLimits, UngrantedImports};
+use glovebox_runtime::job::{End, JobLimits};
 use glovebox_wasm::{CompileCache, CompileEvent, Engine, EngineConfig, Executor, WasmError};
 use serde_json::Value;
 
@@ -45,10 +45,7 @@ pub(super) fn compile(component: &[u8], manifest: &Manifest, places: &Places, co
         CompileEvent::Compiling(_) => line.phase("compiling, once"),
         CompileEvent::Rebuilding(problem) => line.phase(&problem.message),
     };
-    let imports = match manifest.contract.wasm.imports {
-        Imports::Refuse => UngrantedImports::Refuse,
-        Imports::Stub => UngrantedImports::Stub,
-    };
+    let imports = manifest.contract.wasm.imports.into();
     let loaded = cache
         .get_or_compile(digest.as_str(), || Ok(component.to_vec()), &mut event)
         .and_then(|artefact| executor.load(&artefact, imports));

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use env_contracts::{ByteSize, Code, Digest, Imports, Manifest, ManifestEntry, Problem};
+use env_contracts::{ByteSize, Code, Digest, Manifest, ManifestEntry, Problem};
 use glovebox_runtime::job::UngrantedImports;
 use glovebox_wasm::{Inspection, Kind, WasmError, adapt, inspect};
 
@@ -78,10 +78,7 @@ pub(super) fn fits(inspection: &Inspection, manifest: &Manifest) -> Result<(), P
         return Err(Problem::new(Code::ComponentExports, message)
             .with_help("correct `entry.kind` in the manifest, or build the component for it"));
     }
-    let imports = match manifest.contract.wasm.imports {
-        Imports::Refuse => UngrantedImports::Refuse,
-        Imports::Stub => UngrantedImports::Stub,
-    };
+    let imports = manifest.contract.wasm.imports.into();
     inspection.check(imports).map_err(|error| Problem::of(&error))
 }
 
