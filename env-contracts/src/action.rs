@@ -175,16 +175,6 @@ impl ActionRequest {
         }
     }
 
-    /// Reads and checks a request from JSON.
-    ///
-    /// # Errors
-    /// [`RequestError`]: malformed, unknown keys, texts over their bounds.
-    pub fn from_json(bytes: &[u8]) -> Result<Self, RequestError> {
-        let request: Self = serde_json::from_slice(bytes).map_err(|error| RequestError(error.to_string()))?;
-        request.validate()?;
-        Ok(request)
-    }
-
     /// Checks what must hold beyond the shape.
     ///
     /// # Errors

@@ -191,3 +191,35 @@ fn thread_cpu() -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use glovebox_runtime::job::{Frame, FrameSink, JobLimits};
+
+    use super::*;
+
+    struct Deaf;
+
+    impl FrameSink for Deaf {
+        fn frame(&mut self, _: Frame<'_>) {}
+    }
+
+    #[test]
+    fn writing_nothing_is_silence() {
+        let limits = JobLimits {
+            wall: Duration::from_secs(60),
+            idle: Some(Duration::from_secs(30)),
+            cpu: None,
+            memory: 0,
+            output: 10,
+            storage: 0,
+            inodes: 0,
+        };
+        let run = Run::new(Box::new(Deaf), &limits);
+        let before = run.voice().last;
+        run.output(Channel::Out, b"").unwrap();
+        assert_eq!(run.voice().last, before);
+        run.output(Channel::Out, b"x").unwrap();
+        assert!(run.voice().last > before);
+    }
+}
