@@ -98,8 +98,8 @@ fn openat(dir: impl AsFd, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
 /// All that a guest's files may ask for, in two folders.
 fn work(one: impl AsFd, two: impl AsFd) -> io::Result<()> {
     use rustix::fs::{
-        Dir, ResolveFlags, StatxFlags, Timespec, Timestamps, fcntl_getfl, fdatasync, fsync, ftruncate, linkat, mkdirat,
-        openat2, readlinkat, renameat, statat, statx, symlinkat, unlinkat, utimensat,
+        Dir, ResolveFlags, StatxFlags, Timespec, Timestamps, fcntl_getfl, fdatasync, fstatfs, fsync, ftruncate, linkat,
+        mkdirat, openat2, readlinkat, renameat, statat, statx, symlinkat, unlinkat, utimensat,
     };
     let (one, two) = (one.as_fd(), two.as_fd());
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -117,6 +117,9 @@ fn work(one: impl AsFd, two: impl AsFd) -> io::Result<()> {
     renameat(two, "c", one, "d")?;
     symlinkat("folder/b", one, "link")?;
     assert_eq!(readlinkat(one, "link", Vec::new())?.as_bytes(), b"folder/b");
+    assert_ne!(fstatfs(one)?.f_type, 0);
+    // Once as a program asks for it, once as it is remembered.
+    assert!(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).tv_nsec > 0);
     let time = Timespec { tv_sec: 1_000_000, tv_nsec: 0 };
     utimensat(one, "d", &Timestamps { last_access: time, last_modification: time }, AtFlags::SYMLINK_NOFOLLOW)?;
     assert_eq!(statat(one, "d", AtFlags::SYMLINK_NOFOLLOW)?.st_mtime, 1_000_000);
