@@ -57,9 +57,6 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
-    /// Compile a component: standard input to standard output. For our own use.
-    #[command(name = "__compile", hide = true)]
-    Compile(CompileArgs),
     /// Write the generated references into a folder. For our own use.
     #[command(name = "__reference", hide = true)]
     Reference(ReferenceArgs),
@@ -83,7 +80,6 @@ impl Command {
             Self::Doctor(_) => "doctor",
             Self::Explain(_) => "explain",
             Self::Completions(_) => "completions",
-            Self::Compile(_) => "__compile",
             Self::Reference(_) => "__reference",
         }
     }
@@ -106,17 +102,9 @@ impl Command {
             | Self::Artifacts(ArtifactsCommand::Get { .. })
             | Self::Explain(_)
             | Self::Completions(_)
-            | Self::Compile(_)
             | Self::Reference(_) => false,
         }
     }
-}
-
-/// What `__compile` is told by its parent.
-#[derive(Debug, Args)]
-pub(crate) struct CompileArgs {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) rest: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use env_contracts::{ByteSize, Code, Problem, Span};
 use glovebox_plane::arguments::nearest;
+use glovebox_wasm::Placement;
 
 /// One key.
 pub(crate) struct Setting {
@@ -38,6 +39,7 @@ settings! {
     "admission.actions", "GLOVEBOX_ADMISSION_ACTIONS", "", Count, "How many actions of this state folder run at one time, over all processes. Default: eight for each processor.";
     "admission.queue", "GLOVEBOX_ADMISSION_QUEUE", "1024", Count, "How many actions may wait for room.";
     "admission.wait", "GLOVEBOX_ADMISSION_WAIT", "1m", Span, "How long an action waits for room before it is refused as busy.";
+    "wasm.placement", "GLOVEBOX_WASM_PLACEMENT", "cell", Placement, "Where components run: `cell`, each in a process of its own that the kernel shuts in, or `in-process`, behind the engine's wall alone, for tools of one trust domain.";
     "component.max_size", "GLOVEBOX_COMPONENT_MAX_SIZE", "64MiB", ByteSize, "The largest component that is accepted.";
     "compile.wall", "GLOVEBOX_COMPILE_WALL", "5m", Span, "How long compiling a component may take.";
     "compile.memory", "GLOVEBOX_COMPILE_MEMORY", "4GiB", ByteSize, "How much memory compiling a component may take.";

@@ -8,7 +8,7 @@ use env_contracts::{ByteSize, Ceiling, Code, Name, Principal, Problem, Span};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_plane::{ActionService, Parts, Registry, TimeOrderedIds};
 use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, io_problem};
-use glovebox_wasm::{CompileLimits, Compiler, WasmBackend};
+use glovebox_wasm::{CompileLimits, Helper, Placement, WasmBackend};
 
 use crate::builtin;
 use crate::config::{Config, Count, Origin, trusted};
@@ -130,30 +130,23 @@ pub(crate) fn ceiling_text(config: &Config) -> Result<Option<String>, Problem> {
     }
 }
 
-/// The WebAssembly backend.
+/// The WebAssembly backend, where the operator wants components to run.
 ///
 /// # Errors
-/// `backend-unavailable` if the engine can't be made, `state-unavailable` if
-/// the cache can't.
+/// `backend-unavailable` if this host has no such place, `state-unavailable`
+/// if the cache can't be used.
 pub(crate) fn wasm(config: &Config, places: &Places, slots: u32) -> Result<WasmBackend, Problem> {
-    WasmBackend::new(slots, &places.compiled(), compiler(config)?)
-}
-
-/// The compiler: this program, started anew.
-///
-/// # Errors
-/// `backend-unavailable` if this program's own file can't be found.
-pub(crate) fn compiler(config: &Config) -> Result<Compiler, Problem> {
-    let program = std::env::current_exe().map_err(|error| {
-        Problem::new(Code::BackendUnavailable, format!("cannot find this program's own file: {error}"))
-    })?;
+    let (cache, helper) = (places.compiled(), Helper::this_program());
     let limits = CompileLimits {
         input: config.get::<ByteSize>("component.max_size").0,
         wall: config.get::<Span>("compile.wall").0,
         memory: config.get::<ByteSize>("compile.memory").0,
         ..CompileLimits::default()
     };
-    Ok(Compiler::new(program, vec!["__compile".into()], limits))
+    match config.get("wasm.placement") {
+        Placement::Cell => WasmBackend::in_cells(&cache, helper, limits),
+        Placement::InProcess => WasmBackend::in_process(slots, &cache, helper, limits),
+    }
 }
 
 /// The service over all parts, for a process that runs so many actions at one

@@ -22,6 +22,10 @@ use args::{Cli, Command};
 use config::Config;
 
 fn main() -> ExitCode {
+    // Before anything else: a part of the second wall is no command.
+    if let Some(code) = glovebox_wasm::maybe_enter_cell() {
+        return code;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error),
@@ -63,7 +67,6 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
     }
     // These need neither configuration nor state.
     match &cli.command {
-        Command::Compile(_) => return Ok(glovebox_wasm::compile_child_main()),
         Command::Explain(args) => return commands::explain::run(args),
         Command::Completions(args) => return commands::completions::run(args),
         Command::Reference(args) => return commands::reference::run(args),
@@ -88,10 +91,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Artifacts(command) => commands::artifacts::run(command, &config),
         Command::Config(command) => commands::config::run(&command, &config),
         Command::Gc(args) => commands::gc::run(&args, &config),
-        Command::Doctor(_)
-        | Command::Compile(_)
-        | Command::Explain(_)
-        | Command::Completions(_)
-        | Command::Reference(_) => unreachable!("answered above"),
+        Command::Doctor(_) | Command::Explain(_) | Command::Completions(_) | Command::Reference(_) => {
+            unreachable!("answered above")
+        }
     }
 }

@@ -224,6 +224,7 @@ pub(crate) fn outcome(end: &End, tool: &Tool) -> Outcome {
         }
         End::Refused(problem) => Refusal::from(problem.clone()).0,
         End::HostFailed(text) => failed(OutcomeKind::BackendError, Code::BackendError, text.clone()),
+        End::Violation(text) => failed(OutcomeKind::SandboxViolation, Code::SandboxViolation, text.clone()),
     }
 }
 

@@ -63,6 +63,8 @@ pub struct Registered {
 pub enum ArtifactBytes {
     /// Part of this program.
     Embedded(&'static [u8]),
+    /// In memory: not registered yet.
+    Memory(Arc<[u8]>),
     /// In a file; whoever reads it compares the digest.
     File(PathBuf),
 }

@@ -212,6 +212,9 @@ pub enum End {
     Refused(env_contracts::Problem),
     /// The engine or the host failed; not the guest's fault.
     HostFailed(String),
+    /// The second wall stopped it: something in the cell did what the engine
+    /// never does. The text says what.
+    Violation(String),
 }
 
 /// A file that the tool described in its result.

@@ -26,6 +26,7 @@
 
 pub mod algebra;
 pub mod bind;
+pub mod frames;
 pub mod job;
 
 mod admission;

@@ -255,7 +255,7 @@ impl Ours {
         let bytes = read(case.component);
         let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let folder = tempfile::tempdir().unwrap();
-        let compiler = Compiler::new(env!("CARGO_BIN_EXE_wasm-compile-child"), vec![], CompileLimits::default());
+        let compiler = Compiler::new(env!("CARGO_BIN_EXE_wasm-helper"), vec![], CompileLimits::default());
         let cache = CompileCache::open(folder.path().join("cache"), executor.engine(), compiler).unwrap();
         let artefact = cache.get_or_compile(&digest, || Ok(bytes), &mut |_| {}).unwrap();
         let loaded = executor.load(&artefact, UngrantedImports::Refuse).unwrap();

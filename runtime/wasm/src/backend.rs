@@ -1,67 +1,123 @@
-//! The WebAssembly backend: plans in, reports out, in this process.
+//! The WebAssembly backend: plans in, reports out.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use env_contracts::{
-    Access, ByteSize, Clause, Code, Contract, Cpus, Delegation, Imports, ManifestEntry, Notice, Os, Persistence,
-    Problem, Sharing, Snapshot, Source, Span, Stdin,
-};
+use env_contracts::{Clause, Code, Contract, ManifestEntry, Notice, Problem, Stdin};
 use glovebox_runtime::job::{
-    Descriptors, Entry, FdIndex, Job, JobLimits, JobUsage, Mount, SealedFile, UngrantedImports,
+    Descriptors, End, Entry, FdIndex, Frame, FrameSink, Job, JobLimits, JobReport, JobUsage, Mount, SealedFile,
+    UngrantedImports,
 };
 use glovebox_runtime::{
     ArtifactBytes, Backend, Bound, BoxFuture, Cleared, Enforcement, Ports, Prepared, Registered, RunReport,
 };
 
 use crate::cache::{CompileCache, CompileEvent};
-use crate::compile::Compiler;
-use crate::component::Loaded;
-use crate::engine::{Engine, EngineConfig, Ticks};
+use crate::cell::{Cells, Errand, Helper};
+use crate::compile::{CompileLimits, Compiler};
+use crate::component::{Artefact, Loaded};
+use crate::enforce::enforce;
+use crate::engine::{Engine, EngineConfig};
 use crate::error::WasmError;
 use crate::execute::Executor;
 
-/// The name in plans and reports.
-pub const NAME: &str = "wasm-in-process";
+/// Where components run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Each in a process of its own, shut in by the kernel: two walls.
+    Cell,
+    /// In this process: the engine is the only wall. For one trust domain.
+    InProcess,
+}
 
-/// One thread runs a component, so this is what it can use at most and at
-/// least.
-const ONE_CPU: Cpus = Cpus { millis: 1000 };
+impl std::str::FromStr for Placement {
+    type Err = String;
 
-/// What a 32-bit memory can't exceed.
-const LARGEST_MEMORY: ByteSize = ByteSize::gib(2);
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "cell" => Ok(Self::Cell),
+            "in-process" => Ok(Self::InProcess),
+            _ => Err(format!("`{text}` is neither `cell` nor `in-process`")),
+        }
+    }
+}
 
-/// Executes WASI components and commands in this process.
-///
-/// It is for one trust domain: the wall around the guest is the engine's
-/// alone. It refuses every clause that it can't enforce, secrets and network
-/// among them.
+impl Placement {
+    /// The backend's name in plans and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cell => "wasm-cell",
+            Self::InProcess => "wasm-in-process",
+        }
+    }
+}
+
+/// Executes WASI components and commands. It refuses every clause that it
+/// can't enforce, secrets and network among them.
 pub struct WasmBackend {
-    executor: Arc<Executor>,
+    place: Place,
     cache: Arc<CompileCache>,
 }
 
-/// A loaded component, and what its loading had to say.
+enum Place {
+    Cell(Cells),
+    InProcess(Arc<Executor>),
+}
+
+/// What is ready to run, and what making it ready had to say.
 struct Ready {
-    loaded: Arc<Loaded>,
+    what: What,
     notices: Vec<Notice>,
 }
 
+enum What {
+    /// A template of it stood when it was made ready.
+    Artefact(Arc<Artefact>, UngrantedImports),
+    Loaded(Arc<Loaded>),
+}
+
+/// What happens while something is made ready.
+type OnEvent<'a> = &'a mut dyn FnMut(CompileEvent<'_>);
+
 impl WasmBackend {
-    /// A backend that runs so many components at once, and keeps compiled
-    /// ones in a folder.
+    /// A backend that runs each component in a cell, and keeps compiled ones
+    /// in a folder.
+    ///
+    /// # Errors
+    /// `backend-unavailable` if this host can't shut processes in,
+    /// `state-unavailable` if the folder can't be used.
+    pub fn in_cells(cache: &Path, helper: Helper, limits: CompileLimits) -> Result<Self, Problem> {
+        let make = || -> Result<Self, WasmError> {
+            // Never runs anything: it knows what artefacts have to be like.
+            let engine = Engine::new(EngineConfig::cell())?;
+            let cache = CompileCache::open(cache, &engine, Compiler::new(helper.clone(), limits))?;
+            Ok(Self { place: Place::Cell(Cells::new(helper)?), cache: Arc::new(cache) })
+        };
+        make().map_err(|error| Problem::of(&error))
+    }
+
+    /// A backend that runs up to `slots` components at once in this process,
+    /// and keeps compiled ones in a folder.
     ///
     /// # Errors
     /// `backend-unavailable` if the engine can't be set up here,
     /// `state-unavailable` if the folder can't be used.
-    pub fn new(slots: u32, cache: &Path, compiler: Compiler) -> Result<Self, Problem> {
+    pub fn in_process(slots: u32, cache: &Path, helper: Helper, limits: CompileLimits) -> Result<Self, Problem> {
         let make = || -> Result<Self, WasmError> {
-            let engine = Engine::new(EngineConfig { slots, ticks: Ticks::Thread })?;
-            let cache = CompileCache::open(cache, &engine, compiler)?;
-            Ok(Self { executor: Arc::new(Executor::new(engine)?), cache: Arc::new(cache) })
+            let engine = Engine::new(EngineConfig { slots, ..EngineConfig::default() })?;
+            let cache = CompileCache::open(cache, &engine, Compiler::new(helper, limits))?;
+            Ok(Self { place: Place::InProcess(Arc::new(Executor::new(engine)?)), cache: Arc::new(cache) })
         };
         make().map_err(|error| Problem::of(&error))
+    }
+
+    /// Where components run.
+    pub fn placement(&self) -> Placement {
+        match self.place {
+            Place::Cell(_) => Placement::Cell,
+            Place::InProcess(_) => Placement::InProcess,
+        }
     }
 
     /// The compiled components on disk.
@@ -69,33 +125,112 @@ impl WasmBackend {
         &self.cache
     }
 
-    fn load(
-        executor: &Executor,
-        cache: &CompileCache,
-        registered: &Registered,
-        imports: UngrantedImports,
-        event: &mut dyn FnMut(CompileEvent<'_>),
-    ) -> Result<Arc<Loaded>, WasmError> {
-        let digest = registered.digest.as_str();
-        if let Some(loaded) = executor.loaded(digest, imports) {
-            return Ok(loaded);
+    /// Asks a tool for its manifest, in an empty sandbox.
+    ///
+    /// # Errors
+    /// Those of [`Backend::prepare`].
+    pub async fn describe(&self, prepared: Prepared, limits: &JobLimits) -> JobReport {
+        let deaf = Box::new(Deaf);
+        match (&self.place, prepared.downcast::<Ready>().map(|ready| ready.what)) {
+            (Place::Cell(cells), Ok(What::Artefact(artefact, imports))) => {
+                let never = std::future::pending();
+                cells.run(&artefact, imports, Errand::Describe(limits), Vec::new(), deaf, never).await.0
+            }
+            (Place::InProcess(executor), Ok(What::Loaded(loaded))) => executor.describe(&loaded, limits).await,
+            _ => foreign(),
         }
+    }
+
+    /// Tries to break out of a cell, in one of the ways that
+    /// [`Attempt`](glovebox_jail::Attempt) names, from inside one that was
+    /// made for this component: exited with 0 is a success, with another code
+    /// the kernel's answer. In this process, nothing is tried.
+    pub async fn attempt(&self, prepared: Prepared, name: &str) -> JobReport {
+        match (&self.place, prepared.downcast::<Ready>().map(|ready| ready.what)) {
+            (Place::Cell(cells), Ok(What::Artefact(artefact, imports))) => {
+                let never = std::future::pending();
+                cells.run(&artefact, imports, Errand::Attempt(name), Vec::new(), Box::new(Deaf), never).await.0
+            }
+            _ => foreign(),
+        }
+    }
+
+    fn artefact(cache: &CompileCache, registered: &Registered, event: OnEvent<'_>) -> Result<Artefact, WasmError> {
         let bytes = || match &registered.bytes {
             ArtifactBytes::Embedded(bytes) => Ok(bytes.to_vec()),
+            ArtifactBytes::Memory(bytes) => Ok(bytes.to_vec()),
             ArtifactBytes::File(path) => fs_err::read(path).map_err(WasmError::cache(path)),
         };
-        let artefact = cache.get_or_compile(digest, bytes, event)?;
-        executor.load(&artefact, imports)
+        cache.get_or_compile(registered.digest.as_str(), bytes, event)
+    }
+
+    /// What is in memory already.
+    fn ready(&self, digest: &str, imports: UngrantedImports) -> Option<What> {
+        match &self.place {
+            Place::Cell(cells) => cells.known(digest, imports).map(|artefact| What::Artefact(artefact, imports)),
+            Place::InProcess(executor) => executor.loaded(digest, imports).map(What::Loaded),
+        }
+    }
+
+    /// Fetches the artefact, compiled if need be, away from the threads that
+    /// others wait for.
+    async fn fetch(
+        &self,
+        registered: &Registered,
+        imports: UngrantedImports,
+        progress: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<Ready, Problem> {
+        let cache = Arc::clone(&self.cache);
+        let executor = match &self.place {
+            Place::InProcess(executor) => Some(Arc::clone(executor)),
+            Place::Cell(_) => None,
+        };
+        let registered = registered.clone();
+        let (lines, mut received) = tokio::sync::mpsc::unbounded_channel::<String>();
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let noticed = notices.clone();
+        let load = tokio::task::spawn_blocking(move || {
+            let name = &registered.name;
+            let mut event = |event: CompileEvent<'_>| {
+                let line = match event {
+                    CompileEvent::Waiting => format!("waiting for another process that compiles {name}"),
+                    CompileEvent::Compiling(_) => format!("compiling {name}, once"),
+                    CompileEvent::Rebuilding(problem) => {
+                        if let Ok(mut notices) = noticed.lock() {
+                            notices.push(Notice::new(problem.code.as_str(), problem.message.clone()));
+                        }
+                        problem.message.clone()
+                    }
+                };
+                let _ = lines.send(line);
+            };
+            let artefact = Self::artefact(&cache, &registered, &mut event)?;
+            match executor {
+                Some(executor) => executor.load(&artefact, imports).map(What::Loaded),
+                None => Ok(What::Artefact(Arc::new(artefact), imports)),
+            }
+        });
+        while let Some(line) = received.recv().await {
+            progress(&line);
+        }
+        let what = match load.await {
+            Ok(loaded) => loaded.map_err(|error: WasmError| Problem::of(&error))?,
+            Err(error) => {
+                return Err(Problem::new(Code::BackendError, format!("loading the component panicked: {error}")));
+            }
+        };
+        let notices = notices.lock().map(|mut notices| std::mem::take(&mut *notices)).unwrap_or_default();
+        Ok(Ready { what, notices })
     }
 }
 
 impl Backend for WasmBackend {
     fn name(&self) -> &'static str {
-        NAME
+        self.placement().name()
     }
 
     fn enforce(&self, clause: &Clause<'_>) -> Enforcement {
-        enforce(clause)
+        enforce(self.placement(), clause)
     }
 
     fn prepare<'a>(
@@ -106,42 +241,15 @@ impl Backend for WasmBackend {
     ) -> BoxFuture<'a, Result<Prepared, Problem>> {
         let imports = contract.wasm.imports.into();
         Box::pin(async move {
-            if let Some(loaded) = self.executor.loaded(registered.digest.as_str(), imports) {
-                return Ok(Box::new(Ready { loaded, notices: Vec::new() }) as Prepared);
+            if let Some(what) = self.ready(registered.digest.as_str(), imports) {
+                return Ok(Box::new(Ready { what, notices: Vec::new() }) as Prepared);
             }
-            let (executor, cache) = (self.executor.clone(), self.cache.clone());
-            let name = registered.name.clone();
-            let registered = registered.clone();
-            let (lines, mut received) = tokio::sync::mpsc::unbounded_channel::<String>();
-            let notices = Arc::new(Mutex::new(Vec::new()));
-            let noticed = notices.clone();
-            let load = tokio::task::spawn_blocking(move || {
-                let mut event = |event: CompileEvent<'_>| {
-                    let line = match event {
-                        CompileEvent::Waiting => format!("waiting for another process that compiles {name}"),
-                        CompileEvent::Compiling(_) => format!("compiling {name}, once"),
-                        CompileEvent::Rebuilding(problem) => {
-                            if let Ok(mut notices) = noticed.lock() {
-                                notices.push(Notice::new(problem.code.as_str(), problem.message.clone()));
-                            }
-                            problem.message.clone()
-                        }
-                    };
-                    let _ = lines.send(line);
-                };
-                Self::load(&executor, &cache, &registered, imports, &mut event)
-            });
-            while let Some(line) = received.recv().await {
-                progress(&line);
+            let ready = self.fetch(registered, imports, progress).await?;
+            if let (Place::Cell(cells), What::Artefact(artefact, imports)) = (&self.place, &ready.what) {
+                // Loads and links it, so that what it lacks is known now.
+                cells.warm(artefact, *imports).await?;
             }
-            let loaded = match load.await {
-                Ok(loaded) => loaded.map_err(|error| Problem::of(&error))?,
-                Err(error) => {
-                    return Err(Problem::new(Code::BackendError, format!("loading the component panicked: {error}")));
-                }
-            };
-            let notices = notices.lock().map(|mut notices| std::mem::take(&mut *notices)).unwrap_or_default();
-            Ok(Box::new(Ready { loaded, notices }) as Prepared)
+            Ok(Box::new(ready) as Prepared)
         })
     }
 
@@ -149,15 +257,35 @@ impl Backend for WasmBackend {
         Box::pin(async move {
             let (job, fds, prepared) = job(cleared.into_bound());
             let Ok(ready) = prepared.downcast::<Ready>() else {
-                let end = glovebox_runtime::job::End::HostFailed("the plan was prepared by another backend".into());
-                return RunReport { end, usage: JobUsage::default(), notices: Vec::new() };
+                let JobReport { end, usage } = foreign();
+                return RunReport { end, usage, notices: Vec::new() };
             };
+            let Ready { what, notices } = *ready;
             let stop = ports.stop;
-            let report =
-                self.executor.run(&ready.loaded, &job, fds, ports.frames, async move { stop.requested().await }).await;
-            RunReport { end: report.end, usage: report.usage, notices: ready.notices }
+            let stop = async move { stop.requested().await };
+            let report = match (&self.place, &what) {
+                (Place::Cell(cells), What::Artefact(artefact, imports)) => {
+                    cells.run(artefact, *imports, Errand::Job(&job), fds, ports.frames, stop).await.0
+                }
+                (Place::InProcess(executor), What::Loaded(loaded)) => {
+                    executor.run(loaded, &job, fds, ports.frames, stop).await
+                }
+                _ => foreign(),
+            };
+            RunReport { end: report.end, usage: report.usage, notices }
         })
     }
+}
+
+/// Nobody listens to what a tool says while it describes itself.
+struct Deaf;
+
+impl FrameSink for Deaf {
+    fn frame(&mut self, _frame: Frame<'_>) {}
+}
+
+fn foreign() -> JobReport {
+    JobReport { end: End::HostFailed("the plan was prepared by another backend".into()), usage: JobUsage::default() }
 }
 
 /// A bound plan as a job and its descriptors.
@@ -221,77 +349,5 @@ fn entry(entry: ManifestEntry, name: String) -> Entry {
             args_on_stdin: stdin == Stdin::Args,
             env: env.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect(),
         },
-    }
-}
-
-/// What this backend enforces, clause by clause.
-fn enforce(clause: &Clause<'_>) -> Enforcement {
-    let by = Enforcement::By;
-    let no = |reason: &str, remedy: &str| Enforcement::refused(reason, remedy);
-    match clause {
-        Clause::Os(Os::Wasi) => by("WASI 0.2 interfaces"),
-        Clause::Os(Os::Linux) => {
-            no("a component sees WASI, not Linux", "`os = \"wasi\"`, or a tool that is a container image")
-        }
-        Clause::Arch(archs) => {
-            if archs.iter().any(|arch| arch == "wasm32" || arch == std::env::consts::ARCH) {
-                by("host processor")
-            } else {
-                no("this host has another processor", "a host with one of them, or `wasm32`")
-            }
-        }
-        Clause::Image(_) | Clause::Runtime(_) => no("a component has no image", "a tool that is a container image"),
-        Clause::Mount(mount) => match (&mount.source, mount.access) {
-            (_, Access::Overlay) => {
-                no("there is no overlay here", "`access = \"read\"`, or `\"write\"` where the ceiling allows it")
-            }
-            (Source::Input(_) | Source::Artifact(_), _) => by("copy hashed when bound, read-only preopen"),
-            (Source::Outputs | Source::Scratch, _) => by("private folder, preopen by descriptor"),
-            (_, Access::Read) => by("read-only preopen by descriptor"),
-            (_, Access::Write) => by("preopen by descriptor"),
-        },
-        Clause::Hide(_) => by("path filter in the WASI host, on resolved paths"),
-        Clause::Egress(_) => no("there is no network here", "leave `network.egress` out"),
-        Clause::Ingress(_) => no("there is no network here", "leave `network.ingress` out"),
-        Clause::Secret(_) => no("there is no network to insert secrets into", "leave `secrets` out"),
-        Clause::Delegation(identity) if identity.delegation == Delegation::None => by("no identity is passed on"),
-        Clause::Delegation(_) => no("no identity can be passed on here", "`delegation = \"none\"`"),
-        Clause::Package(_) => {
-            no("a component has no packages", "leave `packages` out, or a tool that is a container image")
-        }
-        Clause::NeedMemory(size) if *size <= LARGEST_MEMORY => by("admission"),
-        Clause::NeedMemory(_) => no("a component's memory has 2 GiB at most", "`needs.memory = \"2GiB\"` or less"),
-        Clause::NeedCpus(cpus) if *cpus <= ONE_CPU => by("one thread"),
-        Clause::NeedCpus(_) => no("a component runs on one thread", "`needs.cpus = \"1\"` or less"),
-        Clause::NeedStorage(_) => no("no space is set aside here", "leave `needs.storage` out"),
-        Clause::NeedGpu(0) => by("no devices exist"),
-        Clause::NeedGpu(_) => no("a component reaches no devices", "leave `needs.gpu` out"),
-        Clause::Wall(Span(_)) => by("timeout around the call, epochs inside it"),
-        Clause::Idle(_) => by("timeout since the last output"),
-        Clause::Cpu(_) => by("thread clock, checked at epochs"),
-        Clause::Cpus(cpus) if *cpus >= ONE_CPU => by("one thread"),
-        Clause::Cpus(_) => no(
-            "a thread can't be given part of a processor here",
-            "`limits.cpus = \"1\"` or more, or `limits.cpu` for its time",
-        ),
-        Clause::Memory(_) => by("store limiter over memories and tables"),
-        Clause::Pids(_) => by("no processes exist"),
-        Clause::Storage(_) => by("quota in the WASI host"),
-        Clause::Inodes(_) => by("quota in the WASI host"),
-        Clause::Gpu(_) => by("no devices exist"),
-        Clause::Output(_) => by("counted in the stream"),
-        Clause::Concurrency(_) => by("locks in the state folder"),
-        Clause::Persistence(Persistence::None) => by("fresh instance for each action"),
-        Clause::Persistence(Persistence::Environment) => no("no environment is kept here", "`persistence = \"none\"`"),
-        Clause::Snapshot(Snapshot::Never) => by("none is taken"),
-        Clause::Snapshot(_) => no("no snapshots are taken here", "`snapshot = \"never\"`"),
-        Clause::Sharing(Sharing::Action) => by("fresh instance for each action"),
-        Clause::Sharing(_) => no("no environment is kept between actions here", "`sharing = \"action\"`"),
-        Clause::Label(_) => by("label on every artifact"),
-        Clause::Audit(_) => by("artifact store"),
-        Clause::Retain(_) => by("artifact store"),
-        Clause::CleanScratch(_) => by("run folder"),
-        Clause::Imports(Imports::Refuse) => by("only granted interfaces are linked"),
-        Clause::Imports(Imports::Stub) => by("what is not granted answers access-denied or traps"),
     }
 }

@@ -114,6 +114,9 @@ impl Library {
         let engine = self.engine.raw();
         let component = deserialize(engine, artefact).map_err(load)?;
         link::check(engine, &component, imports)?;
+        // Now rather than with the first instance: a cell that is forked after
+        // this shares it.
+        component.initialize_copy_on_write_image().map_err(load)?;
         let ready = match imports {
             UngrantedImports::Refuse => self.granted.instantiate_pre(&component),
             // A linker of its own: a shared one must not change once it is in use.

@@ -55,6 +55,15 @@ pub struct EngineConfig {
     pub slots: u32,
     /// Who advances the clock that interrupts guests.
     pub ticks: Ticks,
+    /// Whether slots are used again: then they keep their pages.
+    pub reuse: bool,
+}
+
+impl EngineConfig {
+    /// For a process that runs one component once.
+    pub(crate) fn cell() -> Self {
+        Self { slots: 1, ticks: Ticks::Caller, reuse: false }
+    }
 }
 
 /// Who advances the clock that interrupts guests.
@@ -70,7 +79,7 @@ pub enum Ticks {
 impl Default for EngineConfig {
     /// Enough for a command line that runs one action.
     fn default() -> Self {
-        Self { slots: 4, ticks: Ticks::Thread }
+        Self { slots: 4, ticks: Ticks::Thread, reuse: true }
     }
 }
 
@@ -98,7 +107,11 @@ impl Engine {
     pub fn new(config: EngineConfig) -> Result<Self, WasmError> {
         let slots = config.slots.max(1);
         let mut settings = settings();
-        settings.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
+        settings.allocation_strategy(if config.reuse {
+            InstanceAllocationStrategy::Pooling(pool(slots))
+        } else {
+            InstanceAllocationStrategy::OnDemand
+        });
         let failed = |error: wasmtime::Error| WasmError::Engine { slots, reason: format!("{error:#}") };
         let engine = wasmtime::Engine::new(&settings).map_err(failed)?;
         let ticker = match config.ticks {

@@ -18,6 +18,17 @@ pub enum WasmError {
         /// The engine's own words.
         reason: String,
     },
+    /// Cells can't be made by this process.
+    #[error("components can't be run in cells here: {0}")]
+    Cells(String),
+    /// The kernel lacks a layer of the second wall.
+    #[error("components can't be run in cells on this host: {reason}")]
+    Layer {
+        /// What is missing.
+        reason: String,
+        /// What would do.
+        remedy: String,
+    },
     /// The bytes are not a module or component that can be used.
     #[error("{0}")]
     Invalid(String),
@@ -76,7 +87,7 @@ impl WasmError {
 impl Diagnose for WasmError {
     fn code(&self) -> Code {
         match self {
-            Self::Engine { .. } => Code::BackendUnavailable,
+            Self::Engine { .. } | Self::Cells(_) | Self::Layer { .. } => Code::BackendUnavailable,
             Self::Invalid(_) => Code::ComponentInvalid,
             Self::TooLarge { .. } => Code::ComponentTooLarge,
             Self::Exports { .. } => Code::ComponentExports,
@@ -93,6 +104,10 @@ impl Diagnose for WasmError {
         match self {
             Self::Engine { .. } => {
                 "lower the number of parallel actions, or raise the address space limit (`ulimit -v`)".into()
+            }
+            Self::Layer { remedy, .. } => {
+                format!("{remedy}; or set `wasm.placement = \"in-process\"` if all tools are of one trust domain")
+                    .into()
             }
             Self::Digest { .. } => {
                 "the file was changed after it was registered: `glovebox tool remove` it and register it again".into()

@@ -31,8 +31,8 @@
 //! # async fn example(file: Vec<u8>, job: glovebox_runtime::job::Job, sink: Box<dyn glovebox_runtime::job::FrameSink>) -> Result<(), WasmError> {
 //! # let digest = |_: &[u8]| String::new();
 //! let engine = Engine::new(EngineConfig::default())?;
-//! // A program that calls `compile_child_main` and nothing else.
-//! let compiler = Compiler::new("/proc/self/exe", vec!["__compile".into()], CompileLimits::default());
+//! // This program's `main` begins with `maybe_enter_cell`.
+//! let compiler = Compiler::new(Helper::this_program(), CompileLimits::default());
 //! let cache = CompileCache::open("/var/lib/glovebox/wasm", &engine, compiler)?;
 //! let executor = Executor::new(engine)?;
 //!
@@ -48,9 +48,11 @@ mod adapt;
 mod backend;
 mod bindings;
 mod cache;
+mod cell;
 mod cli;
 mod compile;
 mod component;
+mod enforce;
 mod engine;
 mod error;
 mod execute;
@@ -68,9 +70,10 @@ mod stdio;
 mod ticker;
 
 pub use adapt::adapt;
-pub use backend::{NAME as BACKEND, WasmBackend};
+pub use backend::{Placement, WasmBackend};
 pub use cache::{CacheEntry, CompileCache, CompileEvent};
-pub use compile::{CompileLimits, Compiler, compile_child_main};
+pub use cell::{Helper, Timeline, maybe_enter_cell};
+pub use compile::{CompileLimits, Compiler};
 pub use component::{Artefact, Loaded};
 pub use engine::{Engine, EngineConfig, Ticks};
 pub use error::WasmError;

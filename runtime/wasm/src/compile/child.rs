@@ -33,12 +33,9 @@ fn decode(text: &str) -> Option<(CompileLimits, u64)> {
 }
 
 /// Compiles the component on standard input to standard output, within the
-/// limits that the last argument gives. Complaints go to standard error.
-///
-/// For the program that [`Compiler`](super::Compiler) starts; it must do
-/// nothing else, before or after.
-pub fn compile_child_main() -> ExitCode {
-    let limits = std::env::args().next_back().as_deref().and_then(decode);
+/// limits that the argument gives. Complaints go to standard error.
+pub(crate) fn compile_child_main(limits: Option<&str>) -> ExitCode {
+    let limits = limits.and_then(decode);
     let Some((limits, parent)) = limits else {
         return fail(FAILED, "this is started by Glovebox itself, to compile a component");
     };

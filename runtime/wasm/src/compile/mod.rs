@@ -7,13 +7,11 @@
 
 mod child;
 
-pub use child::compile_child_main;
+pub(crate) use child::compile_child_main;
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::cell::{COMPILER, Helper, INSIDE};
 use crate::error::WasmError;
 
 /// How often progress is reported.
@@ -56,18 +55,17 @@ impl Default for CompileLimits {
     }
 }
 
-/// How a compiler is started: a program that ends in [`compile_child_main`].
+/// Starts compilers.
 #[derive(Debug, Clone)]
 pub struct Compiler {
-    program: PathBuf,
-    arguments: Vec<OsString>,
+    helper: Helper,
     limits: CompileLimits,
 }
 
 impl Compiler {
-    /// `program arguments…` must call [`compile_child_main`] and nothing else.
-    pub fn new(program: impl Into<PathBuf>, arguments: Vec<OsString>, limits: CompileLimits) -> Self {
-        Self { program: program.into(), arguments, limits }
+    /// Compilers that are started this way, within these limits.
+    pub fn new(helper: Helper, limits: CompileLimits) -> Self {
+        Self { helper, limits }
     }
 
     /// What compiling may use.
@@ -109,10 +107,12 @@ impl Compiler {
 
     #[expect(clippy::disallowed_methods, reason = "the compile child")]
     fn start(&self, input: File, output: File) -> io::Result<Killed> {
-        Command::new(&self.program)
-            .args(&self.arguments)
+        Command::new(&self.helper.program)
+            .args(&self.helper.arguments)
+            .arg(COMPILER)
             .arg(child::encode(&self.limits))
             .env_clear()
+            .env(INSIDE, "1")
             .current_dir("/")
             .stdin(Stdio::from(input))
             .stdout(Stdio::from(output))

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 /// The compiler that this crate builds for its tests.
 pub(crate) fn compiler(limits: CompileLimits) -> Compiler {
-    Compiler::new(env!("CARGO_BIN_EXE_wasm-compile-child"), vec![], limits)
+    Compiler::new(env!("CARGO_BIN_EXE_wasm-helper"), vec![], limits)
 }
 
 /// The executor of all tests.

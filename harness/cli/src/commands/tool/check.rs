@@ -64,6 +64,7 @@ impl Subject {
         let tool = registry.get(&wanted)?;
         let component = match &tool.registered.bytes {
             ArtifactBytes::Embedded(bytes) => bytes.to_vec(),
+            ArtifactBytes::Memory(bytes) => bytes.to_vec(),
             ArtifactBytes::File(path) => {
                 fs_err::read(path).map_err(|error| Problem::new(Code::StateUnavailable, error.to_string()))?
             }

@@ -1,14 +1,13 @@
 //! What a tool says of itself, held against its manifest.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use env_contracts::canon::Canonical;
-use env_contracts::{Code, Manifest, ManifestEntry, Problem};
+use env_contracts::{Code, Digest, Manifest, ManifestEntry, Problem};
 use glovebox_plane::Watch as _;
 use glovebox_runtime::job::{End, JobLimits};
-use glovebox_wasm::{CompileCache, CompileEvent, Engine, EngineConfig, Executor, WasmError};
+use glovebox_runtime::{ArtifactBytes, Backend as _, Registered};
 use serde_json::Value;
 
 use crate::config::Config;
@@ -32,29 +31,21 @@ const LIMITS: JobLimits = JobLimits {
 /// `compile-failed`, `component-imports`, `state-unavailable` and the like;
 /// `tool-check-failed` with what differs.
 pub(super) fn compile(component: &[u8], manifest: &Manifest, places: &Places, config: &Config) -> Result<(), Problem> {
-    let coded = |error: WasmError| Problem::of(&error);
-    let engine = Engine::new(EngineConfig::default()).map_err(coded)?;
-    let cache = CompileCache::open(places.compiled(), &engine, house::compiler(config)?).map_err(coded)?;
-    let executor = Executor::new(engine).map_err(coded)?;
-    let digest = env_contracts::Digest::of(component);
-
+    let backend = house::wasm(config, places, 1)?;
+    let registered = Registered {
+        digest: Digest::of(component),
+        bytes: ArtifactBytes::Memory(component.into()),
+        entry: manifest.entry.clone(),
+        name: manifest.name.to_string(),
+    };
     let progress = Progress::start();
     let line = progress.watch();
-    let mut event = |event: CompileEvent<'_>| match event {
-        CompileEvent::Waiting => line.phase("waiting for another process that compiles it"),
-        CompileEvent::Compiling(_) => line.phase("compiling, once"),
-        CompileEvent::Rebuilding(problem) => line.phase(&problem.message),
-    };
-    let imports = manifest.contract.wasm.imports.into();
-    let loaded = cache
-        .get_or_compile(digest.as_str(), || Ok(component.to_vec()), &mut event)
-        .and_then(|artefact| executor.load(&artefact, imports));
+    let runtime = house::tokio_runtime()?;
+    let prepared = runtime.block_on(backend.prepare(&registered, &manifest.contract, &|text| line.phase(text)));
     progress.end();
-    let loaded = loaded.map_err(coded)?;
+    let prepared = prepared?;
     if let ManifestEntry::Tool { name } = &manifest.entry {
-        let runtime = house::tokio_runtime()?;
-        let executor = Arc::new(executor);
-        let report = runtime.block_on(async { executor.describe(&loaded, &LIMITS).await });
+        let report = runtime.block_on(backend.describe(prepared, &LIMITS));
         let said = match report.end {
             End::Returned { content, .. } => content,
             End::Refused(problem) => return Err(problem),

@@ -1,0 +1,348 @@
+//! The host's side: which templates there are, and their idle cells.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use env_contracts::{Code, Problem};
+use glovebox_runtime::job::UngrantedImports;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::process::{Signal, pidfd_send_signal};
+use tokio::sync::{Notify, oneshot};
+
+use super::Helper;
+use super::keeper::Keeper;
+use super::wire::Death;
+use crate::component::Artefact;
+use crate::error::WasmError;
+
+/// How long a process of the second wall may take to answer before it counts
+/// as broken. Loading the largest components takes some tens of milliseconds.
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// How long after a cell's end the kernel's word on it may take to arrive.
+const FATE_MAX: Duration = Duration::from_secs(1);
+/// Cells kept ready for a component that is used again and again: as many as
+/// start on a few processors before the next one is made.
+const IDLE: usize = 4;
+/// Components used before cells are kept ready for the next time.
+const HOT: u64 = 2;
+
+/// Makes cells and hands them out. The processes live as long as this does.
+pub(crate) struct Cells {
+    shared: Arc<Shared>,
+    helper: Helper,
+    keeper: OnceLock<()>,
+}
+
+/// What the host's threads share with the one that keeps the processes.
+pub(super) struct Shared {
+    pub(super) templates: Mutex<Vec<Arc<Template>>>,
+    commands: Mutex<Vec<Command>>,
+    wake: OwnedFd,
+    gone: AtomicBool,
+}
+
+/// What the keeper is asked for.
+pub(super) enum Command {
+    /// A template of this component.
+    Make { artefact: Arc<Artefact>, imports: UngrantedImports, answer: Answer },
+    /// More cells for some template.
+    Refill,
+}
+
+/// Where the answer to a request for a template goes.
+pub(super) type Answer = oneshot::Sender<Result<Arc<Template>, Problem>>;
+
+/// A process that makes cells of one component.
+pub(super) struct Template {
+    pub(super) artefact: Arc<Artefact>,
+    pub(super) imports: UngrantedImports,
+    idle: Mutex<VecDeque<Cell>>,
+    arrived: Notify,
+    waiting: AtomicUsize,
+    uses: AtomicU64,
+    /// It makes no more cells.
+    over: AtomicBool,
+    /// Why the last cell could not be made.
+    failure: Mutex<Option<String>>,
+}
+
+/// A cell, and the only way to it.
+pub(super) struct Cell {
+    pub(super) channel: UnixStream,
+    pub(super) process: Process,
+}
+
+/// A process that waits for its claim, or serves it. Dropping it ends it.
+pub(super) struct Process {
+    pub(super) handle: OwnedFd,
+    pub(super) pid: i32,
+    pub(super) fate: Arc<Fate>,
+}
+
+/// How a cell ended, once it has.
+#[derive(Default)]
+pub(super) struct Fate {
+    death: OnceLock<Death>,
+    known: Notify,
+}
+
+impl Cells {
+    /// Starts nothing yet: that happens with the first component.
+    ///
+    /// # Errors
+    /// [`WasmError::Cells`] where this host can't shut processes in, or this
+    /// process is itself one that was started to be shut in.
+    pub(crate) fn new(helper: Helper) -> Result<Self, WasmError> {
+        if super::is_inside() {
+            return Err(WasmError::Cells(
+                "this program was started to become a cell, and did not: its `main` has to begin with `maybe_enter_cell`".into(),
+            ));
+        }
+        let missing = glovebox_jail::Layers::probe().missing();
+        if let Some(missing) = missing.first() {
+            return Err(WasmError::Layer { reason: missing.reason.to_string(), remedy: missing.remedy.to_string() });
+        }
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|errno| WasmError::Cells(format!("no descriptors: {errno}")))?;
+        let shared =
+            Shared { templates: Mutex::default(), commands: Mutex::default(), wake, gone: AtomicBool::new(false) };
+        Ok(Self { shared: Arc::new(shared), helper, keeper: OnceLock::new() })
+    }
+
+    /// The artefact of a component that has a template already.
+    pub(crate) fn known(&self, component: &str, imports: UngrantedImports) -> Option<Arc<Artefact>> {
+        Some(Arc::clone(&self.shared.find(component, imports)?.artefact))
+    }
+
+    /// Makes the template of a component, if there is none.
+    ///
+    /// # Errors
+    /// What the template says of the component, or why there is no template.
+    pub(crate) async fn warm(&self, artefact: &Arc<Artefact>, imports: UngrantedImports) -> Result<(), Problem> {
+        self.template(artefact, imports).await.map(drop)
+    }
+
+    /// The template of a component, made if there is none.
+    ///
+    /// # Errors
+    /// What the template says of the component, or why there is no template.
+    pub(super) async fn template(
+        &self,
+        artefact: &Arc<Artefact>,
+        imports: UngrantedImports,
+    ) -> Result<Arc<Template>, Problem> {
+        if let Some(template) = self.shared.find(artefact.component(), imports) {
+            return Ok(template);
+        }
+        self.keeper.get_or_init(|| Keeper::start(self.helper.clone(), Arc::clone(&self.shared)));
+        let (answer, answered) = oneshot::channel();
+        self.shared.command(Command::Make { artefact: Arc::clone(artefact), imports, answer });
+        match tokio::time::timeout(ANSWER_MAX, answered).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(unavailable("the thread that keeps them could not be started")),
+            Err(_) => Err(unavailable(format!("nothing answered within {ANSWER_MAX:?}"))),
+        }
+    }
+
+    /// An idle cell of a template, or the next one that it makes.
+    ///
+    /// # Errors
+    /// `backend-unavailable` if none comes.
+    pub(super) async fn claim(&self, template: &Template) -> Result<Cell, Problem> {
+        template.uses.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting::new(&template.waiting);
+        let first = async {
+            loop {
+                let arrived = template.arrived.notified();
+                tokio::pin!(arrived);
+                // Registered before the look, so that none is missed.
+                arrived.as_mut().enable();
+                if let Some(cell) = template.idle().pop_front() {
+                    return Ok(cell);
+                }
+                if template.is_over() {
+                    return Err(unavailable("the process that makes them ended"));
+                }
+                if let Some(why) = template.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    return Err(unavailable(why));
+                }
+                self.shared.command(Command::Refill);
+                arrived.await;
+            }
+        };
+        match tokio::time::timeout(ANSWER_MAX, first).await {
+            Ok(claimed) => claimed,
+            Err(_) => Err(unavailable(format!("no cell came within {ANSWER_MAX:?}"))),
+        }
+    }
+
+    /// A cell was used: has the next one made while this one works.
+    pub(super) fn refill(&self, template: &Template) {
+        if template.idle().len() < template.wanted() {
+            self.shared.command(Command::Refill);
+        }
+    }
+}
+
+impl Drop for Cells {
+    fn drop(&mut self) {
+        self.shared.gone.store(true, Ordering::SeqCst);
+        self.shared.wake();
+    }
+}
+
+impl std::fmt::Debug for Cells {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cells").field("helper", &self.helper).finish_non_exhaustive()
+    }
+}
+
+pub(super) fn unavailable(why: impl std::fmt::Display) -> Problem {
+    Problem::new(Code::BackendUnavailable, format!("there is no cell to run it in: {why}"))
+}
+
+impl Shared {
+    /// The template that was used last comes first.
+    fn find(&self, component: &str, imports: UngrantedImports) -> Option<Arc<Template>> {
+        let mut templates = self.templates();
+        let place =
+            templates.iter().position(|known| known.artefact.component() == component && known.imports == imports)?;
+        templates[..=place].rotate_right(1);
+        templates.first().cloned()
+    }
+
+    pub(super) fn templates(&self) -> MutexGuard<'_, Vec<Arc<Template>>> {
+        self.templates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn command(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        // Full means that it will wake anyway.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    pub(super) fn waker(&self) -> &OwnedFd {
+        &self.wake
+    }
+
+    pub(super) fn take_commands(&self) -> Vec<Command> {
+        let _ = rustix::io::read(&self.wake, &mut [0; 8][..]);
+        std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
+    }
+}
+
+impl Template {
+    pub(super) fn new(artefact: Arc<Artefact>, imports: UngrantedImports) -> Self {
+        Self {
+            artefact,
+            imports,
+            idle: Mutex::default(),
+            arrived: Notify::new(),
+            waiting: AtomicUsize::new(0),
+            uses: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+            failure: Mutex::default(),
+        }
+    }
+
+    /// Whether it makes no more cells.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    /// How many cells should be idle or on their way. The first is made before
+    /// it is wanted; more only for what is used again.
+    pub(super) fn wanted(&self) -> usize {
+        let ready = match self.uses.load(Ordering::Relaxed) {
+            0 => 1,
+            uses if uses < HOT => 0,
+            _ => IDLE,
+        };
+        ready.max(self.waiting.load(Ordering::SeqCst))
+    }
+
+    pub(super) fn idle(&self) -> MutexGuard<'_, VecDeque<Cell>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A cell is there.
+    pub(super) fn arrived(&self, cell: Cell) {
+        self.idle().push_back(cell);
+        self.arrived.notify_one();
+    }
+
+    /// No cell could be made. One of those who wait is told.
+    pub(super) fn failed(&self, why: String) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// No more cells come; those that are idle go.
+    pub(super) fn close(&self) {
+        self.over.store(true, Ordering::SeqCst);
+        self.idle().clear();
+        self.arrived.notify_waiters();
+    }
+}
+
+/// Counts those who wait for a cell, also if they stop waiting.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Process {
+    /// Ends it, whatever it does.
+    pub(super) fn kill(&self) {
+        // One that is gone already needs no ending.
+        let _ = pidfd_send_signal(self.handle.as_fd(), Signal::KILL);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Fate {
+    pub(super) fn seal(&self, death: Death) {
+        let _ = self.death.set(death);
+        self.known.notify_waiters();
+    }
+
+    /// How it ended; waits a moment for the kernel's word.
+    pub(super) async fn death(&self) -> Option<Death> {
+        let known = self.known.notified();
+        tokio::pin!(known);
+        known.as_mut().enable();
+        if self.death.get().is_none() {
+            let _ = tokio::time::timeout(FATE_MAX, known).await;
+        }
+        self.death.get().copied()
+    }
+}
