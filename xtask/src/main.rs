@@ -65,7 +65,7 @@ enum Task {
     Ci,
     /// Check the rules of the house: dependency directions, file sizes, crate docs.
     Tidy,
-    /// Write the committed references: JSON Schemas, CLI, errors, configuration.
+    /// Write the committed references: JSON Schemas, CLI, errors, configuration, promises.
     Gen {
         /// Write nothing; fail where a committed file differs.
         #[arg(long)]

@@ -1,0 +1,140 @@
+//! How actions end: told apart, and whose fault it is.
+
+use env_contracts::Code;
+use glovebox_plane::Watch;
+use glovebox_runtime::Stop;
+use glovebox_runtime::job::Frame;
+use serde_json::{Value, json};
+
+use super::Row;
+use crate::guests::Guest;
+use crate::house::House;
+
+pub(super) const ROWS: &[Row] = &[
+    ("a command's exit code comes back", exit_codes),
+    ("a guest that crashes is named as such, and its words are kept", crashes),
+    ("a tool's own error keeps its kind, and its words stay within bounds", tool_errors),
+    ("a result that is no JSON, too deep or not what was promised is the tool's fault", bad_results),
+    ("a result too large is no result", large_results),
+    ("who is interrupted keeps what was said", interrupted),
+    ("an action that nobody waits for any more ends", dropped),
+    ("a broken reader of output ends one action only", broken_reader),
+];
+
+fn exit_codes(house: &House) {
+    house.command(&json!({ "do": "exit", "code": 7 })).run().ends("completed(7)").coded(Code::ToolFailed);
+    house.command(&json!({ "do": "exit", "code": 255 })).run().ends("completed(255)");
+    house.command(&json!({ "do": "exit", "plain": true, "code": 9 })).run().ends("completed(1)");
+    house.act(&Guest::Wat("fails"), &json!({})).run().ends("completed(1)");
+    house.command(&json!({ "do": "exit", "code": 0 })).text().run().succeeds().ends("completed(0)");
+}
+
+fn crashes(house: &House) {
+    let seen = house.command(&json!({ "do": "unreachable" })).run().ends("completed(trap)");
+    seen.coded(Code::ToolTrapped).says(&["unreachable"]);
+    let seen = house.command(&json!({ "do": "panic", "text": "told to" })).run().ends("completed(trap)");
+    assert!(seen.err().contains("told to"), "{seen:?}");
+    let seen = house.tool(&json!({ "do": "panic" })).run().ends("completed(trap)");
+    assert!(seen.err().contains("told to"), "{seen:?}");
+    house.tool(&json!({ "do": "exit" })).run().ends("completed(trap)").says(&["instead of returning"]);
+}
+
+fn tool_errors(house: &House) {
+    for kind in ["invalid-args", "not-found", "denied", "unavailable", "timeout", "conflict", "internal"] {
+        let told = json!({ "do": "error", "kind": kind, "message": "no", "details": "{\"a\":1}" });
+        let seen = house.tool(&told).run().coded(Code::ToolFailed);
+        assert_eq!((seen.outcome.which.as_deref(), seen.data()), (Some(kind), &json!({ "a": 1 })));
+    }
+    let told = json!({ "do": "error", "message": "ä", "message_bytes": 1 << 20, "details": "no json" });
+    let seen = house.tool(&told).run().coded(Code::ToolFailed);
+    assert!(seen.outcome.message.as_ref().unwrap().len() <= 16 << 10, "{seen:?}");
+    assert_eq!(seen.data(), &Value::Null);
+}
+
+fn bad_results(house: &House) {
+    for told in
+        [json!({ "do": "invalid-json" }), json!({ "do": "deep-result" }), json!({ "do": "result", "content": "" })]
+    {
+        house.tool(&told).run().ends("completed(result)").coded(Code::ToolBadResult);
+    }
+    let expect = json!({ "required": ["more"] });
+    let act = house.tool(&json!({ "do": "echo" }));
+    let act = act.asking(move |submission| submission.request.expect = Some(expect));
+    act.run().ends("completed(result)").coded(Code::ToolBadResult);
+    // A command whose result is JSON has to print some.
+    let seen = house.command(&json!({ "do": "stdout", "bytes": 128 })).run().ends("completed(result)");
+    assert_eq!(seen.output.stdout.total, 128);
+}
+
+fn large_results(house: &House) {
+    let act = |bytes: u32| house.tool(&json!({ "do": "large-result", "bytes": bytes })).limit("memory = \"512MiB\"");
+    act(40 << 20).run().ends("limit-hit(host-call)");
+    act(9 << 20).run().ends("limit-hit(host-call)");
+    act(5 << 20).run().ends("completed(result)").coded(Code::ToolBadResult);
+    let seen = act(1 << 20).run().succeeds();
+    assert_eq!(seen.data().as_str().map(str::len), Some(1 << 20));
+    assert!(seen.text.len() < 32 << 10, "the text for a model stays short");
+}
+
+/// Stops the action as soon as it has said something.
+struct StopAtWord(Stop);
+
+impl Watch for StopAtWord {
+    fn frame(&self, _: &Frame<'_>) {
+        self.0.request();
+    }
+}
+
+fn interrupted(house: &House) {
+    for how in ["loop", "sleep"] {
+        let stop = Stop::default();
+        let told = json!({ "do": "print-then-hang", "how": how, "text": "half" });
+        let act = house.command(&told).watched(StopAtWord(stop.clone())).stopped_by(&stop);
+        let seen = act.run().ends("interrupted(run)").coded(Code::Interrupted);
+        assert_eq!(seen.out(), "half\n", "{seen:?}");
+    }
+    let stop = Stop::default();
+    stop.request();
+    let seen = house.command(&json!({ "do": "loop" })).stopped_by(&stop).run().coded(Code::Interrupted);
+    assert_eq!((seen.output.stdout.total, seen.times.run_us), (0, 0), "{seen:?}");
+}
+
+/// Tells that the guest speaks.
+struct Tell(tokio::sync::mpsc::UnboundedSender<()>);
+
+impl Watch for Tell {
+    fn frame(&self, _: &Frame<'_>) {
+        let _ = self.0.send(());
+    }
+}
+
+fn dropped(house: &House) {
+    for how in ["loop", "sleep"] {
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let act = house.command(&json!({ "do": "print-then-hang", "how": how })).watched(Tell(tell));
+        let mut action = Box::pin(act.future());
+        crate::house::TOKIO.block_on(async {
+            tokio::select! {
+                seen = &mut action => panic!("it ended: {seen:?}"),
+                word = told.recv() => assert!(word.is_some()),
+            }
+        });
+        drop(action);
+        // The run gives its watch back when it has ended.
+        assert_eq!(crate::house::TOKIO.block_on(async { while told.recv().await.is_some() {} }), ());
+    }
+    house.still_works();
+}
+
+struct Broken;
+
+impl Watch for Broken {
+    fn frame(&self, _: &Frame<'_>) {
+        panic!("the reader is broken, as this test wants it");
+    }
+}
+
+fn broken_reader(house: &House) {
+    let seen = house.command(&json!({ "do": "print-then-hang" })).watched(Broken).run().ends("backend-error");
+    seen.says(&["the reader is broken"]);
+}

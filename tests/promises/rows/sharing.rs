@@ -1,0 +1,69 @@
+//! What actions have in common: nothing but the host.
+
+use std::sync::Arc;
+
+use env_contracts::OutcomeKind;
+use glovebox_plane::Watch;
+use glovebox_runtime::Stop;
+use glovebox_runtime::job::Frame;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::Row;
+use crate::columns::SLOTS;
+use crate::house::{House, TOKIO};
+
+pub(super) const ROWS: &[Row] = &[
+    ("no more actions of a capability run at once than `limits.concurrency`", concurrency),
+    ("more actions than there are places wait for one, and all are done", more_than_places),
+    ("two actions share no state: memory, scratch, outputs", no_state),
+];
+
+/// Tells that the guest speaks.
+struct Tell(Arc<Notify>);
+
+impl Watch for Tell {
+    fn frame(&self, _: &Frame<'_>) {
+        self.0.notify_one();
+    }
+}
+
+fn concurrency(house: &House) {
+    let (spoke, stop) = (Arc::new(Notify::new()), Stop::default());
+    let act = |told: Value| house.command(&told).named("guest.shared").limit("concurrency = 1");
+    let hang = json!({ "do": "print-then-hang" });
+    std::thread::scope(|scope| {
+        let first = act(hang.clone()).watched(Tell(spoke.clone())).stopped_by(&stop);
+        let first = scope.spawn(|| first.submit().unwrap());
+        TOKIO.block_on(spoke.notified());
+        let second = act(hang).submit().unwrap();
+        stop.request();
+        assert_eq!(first.join().unwrap().outcome.kind, OutcomeKind::Interrupted);
+        assert_eq!((second.outcome.kind, second.outcome.retryable), (OutcomeKind::Busy, true), "{:?}", second.outcome);
+        house.note("busy");
+    });
+    act(json!({ "do": "nothing" })).run().succeeds();
+}
+
+fn more_than_places(house: &House) {
+    let told = json!({ "do": "drip", "count": 2, "every_ms": 50 });
+    std::thread::scope(|scope| {
+        let act = || house.command(&told).text().submit().unwrap();
+        let all: Vec<_> = (0..SLOTS * 2).map(|_| scope.spawn(act)).collect();
+        for one in all {
+            assert_eq!(one.join().unwrap().outcome.code, None);
+        }
+    });
+}
+
+fn no_state(house: &House) {
+    for _ in 0..3 {
+        assert_eq!(house.tool(&json!({ "do": "echo" })).run().succeeds().number("calls"), 1);
+        let told = json!({ "do": "open", "path": "/outputs/f", "flags": ["create", "exclusive"], "access": ["write"], "text": "x" });
+        let seen = house.command(&told).mount("outputs").mount("scratch").run().succeeds();
+        assert_eq!(seen.number("written"), 1, "{seen:?}");
+        let told = json!({ "do": "open", "path": "/tmp/f", "flags": ["create", "exclusive"], "access": ["write"], "text": "x" });
+        let seen = house.command(&told).mount("outputs").mount("scratch").run().succeeds();
+        assert_eq!(seen.number("written"), 1, "{seen:?}");
+    }
+}
