@@ -29,14 +29,23 @@ struct Need {
     otherwise: &'static str,
 }
 
-const NEEDS: &[Need] = &[Need {
-    name: "private-mounts",
-    probe: ("unshare", &["--user", "--map-root-user", "--mount", "true"]),
-    package: "util-linux",
-    skipped: "tests with a full disk and with a read-only state folder",
-    otherwise: "this kernel or container forbids user namespaces \
-                (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, AppArmor)",
-}];
+const NEEDS: &[Need] = &[
+    Need {
+        name: "private-mounts",
+        probe: ("unshare", &["--user", "--map-root-user", "--mount", "true"]),
+        package: "util-linux",
+        skipped: "tests with a full disk and with a read-only state folder",
+        otherwise: "this kernel or container forbids user namespaces \
+                    (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, AppArmor)",
+    },
+    Need {
+        name: "programs",
+        probe: ("python3", &["-m", "pip", "--version"]),
+        package: "python3-pip",
+        skipped: "the test that downloads CPython and QuickJS for WASI and runs them",
+        otherwise: "this python3 has no pip: install it (Debian: python3-pip)",
+    },
+];
 
 /// Runs all tests and doctests; `args` go to the test programs.
 pub(crate) fn run(root: &Root, provision: bool, args: &[OsString]) -> Result<()> {

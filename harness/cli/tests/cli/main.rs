@@ -7,6 +7,7 @@ mod artifacts;
 mod bad_input;
 mod host;
 mod main_job;
+mod programs;
 mod reference;
 mod support;
 mod tools;
