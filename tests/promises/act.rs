@@ -183,21 +183,46 @@ impl<'h> Act<'h> {
     /// The action, not yet waited for.
     pub(crate) fn future(self) -> impl Future<Output = Result<Observation, Problem>> + 'h {
         self.register();
-        let mut submission = Submission {
-            principal: Principal {
-                tenant: TENANT.parse().unwrap(),
-                user: "u".parse().unwrap(),
-                agent: None,
-                chain: Vec::new(),
-            },
-            request: ActionRequest::new(self.name.parse().unwrap(), Value::Null),
-            received: Some(self.received),
-            workspace: Some(self.house.workspace()),
-            inputs: BTreeMap::<_, OwnedFd>::new(),
-        };
+        let mut submission = submission(self.house, &self.name, self.received);
         (self.change)(&mut submission);
         let (service, watch, stop) = (&self.house.service, self.watch, self.stop);
         async move { service.run(submission, watch, &stop).await }
+    }
+
+    /// The same request, to be sent again and again.
+    pub(crate) fn repeated(self) -> Repeated<'h> {
+        self.register();
+        Repeated { house: self.house, name: self.name, received: self.received }
+    }
+}
+
+/// A request that is sent again and again.
+pub(crate) struct Repeated<'h> {
+    house: &'h House,
+    name: String,
+    received: Vec<u8>,
+}
+
+impl Repeated<'_> {
+    /// Sends it.
+    pub(crate) async fn run(&self, stop: &Stop) -> Result<Observation, Problem> {
+        let submission = submission(self.house, &self.name, self.received.clone());
+        self.house.service.run(submission, Arc::new(Unwatched), stop).await
+    }
+}
+
+fn submission(house: &House, name: &str, received: Vec<u8>) -> Submission {
+    Submission {
+        principal: Principal {
+            tenant: TENANT.parse().unwrap(),
+            user: "u".parse().unwrap(),
+            agent: None,
+            chain: Vec::new(),
+        },
+        request: ActionRequest::new(name.parse().unwrap(), Value::Null),
+        received: Some(received),
+        workspace: Some(house.workspace()),
+        inputs: BTreeMap::<_, OwnedFd>::new(),
     }
 }
 

@@ -24,8 +24,15 @@ pub(crate) const TENANT: &str = "local";
 pub(crate) const CEILING: &str = include_str!("ceiling.toml");
 
 /// The tokio runtime of all rows: a guest that computes holds a thread.
-pub(crate) static TOKIO: LazyLock<tokio::runtime::Runtime> =
-    LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(8).enable_all().build().unwrap());
+pub(crate) static TOKIO: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(8).max_blocking_threads(16).thread_keep_alive(KEEP_ALIVE);
+    builder.enable_all().build().unwrap()
+});
+
+/// How long a thread that has nothing to do stays: so short that the threads
+/// can be counted.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_millis(200);
 
 static BUILTINS: LazyLock<Vec<Builtin>> = LazyLock::new(|| {
     vec![builtin("fs-read", "fs.read"), builtin("fs-search", "fs.search"), builtin("text-count", "text.count")]

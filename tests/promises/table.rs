@@ -18,6 +18,9 @@ use crate::rows::{self, Promise};
 /// The committed table.
 const PAGE: &str = "docs/promises.md";
 
+/// The list of what hostile guests try, with the rows that try it.
+const GUESTS: &str = "tests/guests/README.md";
+
 /// Rows at one time: most of them wait for a clock.
 const AT_ONCE: usize = 4;
 
@@ -142,8 +145,27 @@ impl Table {
         true
     }
 
-    /// Whether the committed page is this table.
+    /// Whether the committed pages are about this table.
     pub(crate) fn compare(&self) -> bool {
+        let there = self.names_only_rows_that_are_there();
+        self.is_committed() && there
+    }
+
+    /// The list of hostile guests names rows by their beginning.
+    fn names_only_rows_that_are_there(&self) -> bool {
+        let text = fs_err::read_to_string(checkout(GUESTS)).unwrap();
+        let (_, list) = text.split_once("## What hostile guests try").unwrap();
+        let tests = list.lines().filter_map(|line| line.split(" | ").nth(2));
+        let named = tests.flat_map(|test| test.split('"').skip(1).step_by(2));
+        let is_there = |name: &&str| self.rows.iter().any(|(row, _)| row.says.starts_with(name));
+        let missing: Vec<_> = named.filter(|name| !is_there(name)).collect();
+        if !missing.is_empty() {
+            eprintln!("{GUESTS} names rows that are not in the table: {missing:?}");
+        }
+        missing.is_empty()
+    }
+
+    fn is_committed(&self) -> bool {
         let committed = fs_err::read_to_string(checkout(PAGE)).unwrap_or_default();
         let markdown = self.markdown();
         if committed == markdown {

@@ -16,6 +16,7 @@ pub(super) const ROWS: &[Row] = &[
     ("a tool's own error keeps its kind, and its words stay within bounds", tool_errors),
     ("a result that is no JSON, too deep or not what was promised is the tool's fault", bad_results),
     ("a result too large is no result", large_results),
+    ("a component that exports nothing to call is refused", nothing_to_call),
     ("who is interrupted keeps what was said", interrupted),
     ("an action that nobody waits for any more ends", dropped),
     ("a broken reader of output ends one action only", broken_reader),
@@ -74,6 +75,14 @@ fn large_results(house: &House) {
     let seen = act(1 << 20).run().succeeds();
     assert_eq!(seen.data().as_str().map(str::len), Some(1 << 20));
     assert!(seen.text.len() < 32 << 10, "the text for a model stays short");
+}
+
+fn nothing_to_call(house: &House) {
+    for guest in ["nothing", "long-export"] {
+        let seen = house.act(&Guest::Wat(guest), &json!({})).run().ends("contract-unsatisfied");
+        let seen = seen.coded(Code::ComponentExports);
+        assert!(seen.outcome.message.as_ref().unwrap().len() < 1_000, "{seen:?}");
+    }
 }
 
 /// Stops the action as soon as it has said something.

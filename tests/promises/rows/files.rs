@@ -18,6 +18,7 @@ pub(super) const ROWS: &[Row] = &[
     ("what `hide` names is not there: not read, listed, made, moved or removed", hidden),
     ("the usual secrets are hidden without anybody asking", hidden_by_default),
     ("named pipes, sockets and the kernel's own trees are not opened", special),
+    ("a file's name is a name, whatever characters it has", odd_names),
     ("a path argument outside of its mount is refused before anything runs", path_arguments),
     ("a path argument is read as it was when it was bound, whatever lies there later", sealed),
 ];
@@ -201,18 +202,42 @@ fn special(house: &House) {
         }
     }
     // A workspace may hold what the kernel mounts to speak of itself.
-    for path in ["proc/self/environ", "proc/self/mem", "proc/self/fd", "proc/1/environ", "sys/kernel/mm", "dev/null"] {
+    for (folder, path) in [
+        ("/dev", "null"),
+        ("/dev", "zero"),
+        ("/proc", "self/environ"),
+        ("/proc", "self/mem"),
+        ("/proc/self", "environ"),
+        ("/", "proc/self/environ"),
+        ("/", "proc/1/environ"),
+        ("/", "sys/kernel/mm"),
+        ("/", "dev/null"),
+    ] {
         for attempt in [
             json!({ "do": "open", "folder": "/workspace", "path": path, "access": ["read"] }),
             json!({ "do": "list", "folder": "/workspace", "path": path }),
         ] {
             let act = house.command(&attempt).mount("workspace read");
-            let seen = act.asking(|submission| submission.workspace = Some("/".into())).attempt();
-            // A house whose state lies in the workspace may be refused as a whole.
+            let seen = act.asking(|submission| submission.workspace = Some(folder.into())).attempt();
+            // The folder as a whole may be refused as well.
             let shut = seen.outcome.code.is_some() || seen.data()["refused"].is_string();
             assert!(shut, "{attempt}: {seen:?}");
         }
     }
+}
+
+fn odd_names(house: &House) {
+    for name in ["-rf", "a b", "$(touch x)", "`x`", "'q'", "\"q\"", "new\nline", "\u{202e}evil", ";x", "*", "%s", "{x}"]
+    {
+        house.file(name, "one two\n");
+        let seen = house.builtin("text.count", &json!({ "path": name })).run().succeeds();
+        assert_eq!(seen.number("words"), 2, "{name:?}: {seen:?}");
+        let told = json!({ "do": "copy", "from": format!("/workspace/{name}"), "to": format!("/outputs/{name}") });
+        let seen = house.command(&told).mount("workspace read").mount("outputs").run().succeeds();
+        assert_eq!(seen.artifacts.len(), 1, "{name:?}: {seen:?}");
+        assert_eq!(seen.artifact(name), b"one two\n");
+    }
+    assert!(!house.workspace().join("x").exists());
 }
 
 fn path_arguments(house: &House) {

@@ -3,6 +3,7 @@
 mod ends;
 mod files;
 mod input;
+mod leaks;
 mod limits;
 mod memory;
 mod network;
@@ -44,8 +45,9 @@ pub(crate) fn all() -> Vec<Promise> {
         ("sharing", sharing::ROWS),
         ("report", report::ROWS),
     ];
-    let promise = |about| move |&(says, proof): &Row| Promise { about, says, proof, alone: false };
-    sections.into_iter().flat_map(|(about, rows)| rows.iter().map(promise(about))).collect()
+    let promise = |about, alone| move |&(says, proof): &Row| Promise { about, says, proof, alone };
+    let together = sections.into_iter().flat_map(|(about, rows)| rows.iter().map(promise(about, false)));
+    together.chain(leaks::ROWS.iter().map(promise("afterwards", true))).collect()
 }
 
 /// A promise and its proof.

@@ -40,8 +40,8 @@ fn capped(house: &House) {
 }
 
 fn spilled(house: &House) {
-    let bytes = 1 << 20;
-    let act = house.command(&json!({ "do": "stdout", "bytes": bytes })).text().limit("output = \"4MiB\"");
+    let bytes = 5 << 20;
+    let act = house.command(&json!({ "do": "stdout", "bytes": bytes })).text().limit("output = \"6MiB\"");
     let seen = act.run().ends("completed(0)");
     let (out, whole) = (&seen.output.stdout, flood(bytes));
     let text = out.text.as_deref().unwrap().as_bytes();

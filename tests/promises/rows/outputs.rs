@@ -16,7 +16,7 @@ use crate::house::House;
 pub(super) const ROWS: &[Row] = &[
     ("every file in `/outputs` becomes an artifact with its size and sha256", collected),
     ("links, pipes, sockets and devices in `/outputs` are named, and neither followed nor collected", only_plain_files),
-    ("outputs grow to `limits.storage` and no further, holes included", storage),
+    ("folders grow to `limits.storage` and no further, holes included", storage),
     ("no more entries are made than `limits.inodes`", inodes),
     ("scratch is counted too, starts empty and is gone afterwards", scratch),
     ("what a tool describes and did not make is no artifact", described),
@@ -91,6 +91,11 @@ fn storage(house: &House) {
     let seen = act(json!({ "do": "set-size" })).run().succeeds();
     assert!(seen.data()["refused"].is_string(), "{seen:?}");
     assert_eq!(seen.artifact("sparse"), b"");
+    // A folder that is somebody's grows no further either.
+    let told = json!({ "do": "write-file", "path": "/workspace/flood" });
+    let act = house.command(&told).mount("workspace write").limit("storage = \"200KiB\"");
+    assert!(act.run().succeeds().data()["refused"].is_string());
+    assert!(fs_err::metadata(house.workspace().join("flood")).unwrap().len() <= 200 << 10);
     // A tool that fails because of it ran into the limit.
     let told = json!({ "do": "artifacts", "write": [{ "path": "/outputs/a", "text": "x".repeat(5000) }] });
     let act = house.tool(&told).mount("outputs").limit("storage = \"1000B\"");
