@@ -135,6 +135,8 @@ impl House {
     pub(crate) fn after(&self, received: &[u8], seen: &Observation) {
         let runs = fs_err::read_dir(self.path("state/run")).map_or(0, Iterator::count);
         assert_eq!(runs, 0, "a run folder was left behind: {seen:?}");
+        // Whoever had to be given up from outside was not ended by its backend.
+        assert!(seen.notices.iter().all(|notice| notice.kind != "thread-left"), "{seen:?}");
         let wire = serde_json::to_string(seen).unwrap();
         for path in [self.dir.path(), &self.cache] {
             let path = path.display().to_string();
