@@ -14,5 +14,13 @@ macro_rules! builtin {
 
 /// Every built-in tool.
 pub(crate) fn all() -> Vec<Builtin> {
-    vec![builtin!("fs-read", "fs.read"), builtin!("fs-search", "fs.search"), builtin!("text-count", "text.count")]
+    vec![
+        builtin!("fs-patch", "fs.patch"),
+        builtin!("fs-read", "fs.read"),
+        builtin!("fs-search", "fs.search"),
+        builtin!("fs-write", "fs.write"),
+        builtin!("json-query", "json.query"),
+        builtin!("text-count", "text.count"),
+        builtin!("text-diff", "text.diff"),
+    ]
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use serde_json::Value;
+
 use crate::bindings::exports::glovebox::tool::tool::ToolError;
 pub use crate::bindings::glovebox::tool::types::ErrorKind as Kind;
 
@@ -14,16 +16,50 @@ pub struct Failure {
     pub message: String,
     /// Whether the same call can succeed later unchanged.
     pub retryable: bool,
+    /// What a program can act upon, besides the message.
+    pub details: Option<Value>,
 }
 
 impl Failure {
-    /// The arguments are wrong.
-    pub fn invalid(message: impl Into<String>) -> Self {
-        Self { kind: Kind::InvalidArgs, message: message.into(), retryable: false }
+    /// A failure of a kind; the same call fails again.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retryable: false, details: None }
     }
 
-    /// What an error of the file system means for the caller who named `path`.
+    /// The arguments are wrong.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Kind::InvalidArgs, message)
+    }
+
+    /// The present state of things forbids it.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(Kind::Conflict, message)
+    }
+
+    /// The same with details.
+    #[must_use]
+    pub fn with_details(self, details: Value) -> Self {
+        Self { details: Some(details), ..self }
+    }
+
+    /// What an error of the file system means for the caller who named `path`
+    /// to be read.
     pub fn io(path: &str, error: &io::Error) -> Self {
+        Self::of_files(path, "read", error)
+    }
+
+    /// The same for the caller who named `path` to be written.
+    pub fn writing(path: &str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::new(Kind::Unavailable, format!("`{path}` could not be written: there is no room for it"))
+            }
+            io::ErrorKind::AlreadyExists => Self::conflict(format!("`{path}` exists already")),
+            _ => Self::of_files(path, "written", error),
+        }
+    }
+
+    fn of_files(path: &str, done: &str, error: &io::Error) -> Self {
         use io::ErrorKind as Is;
         let (kind, message) = match (error.kind(), error.raw_os_error()) {
             // Without a number it is the library's: no mounted folder holds the path.
@@ -35,7 +71,9 @@ impl Failure {
             ),
             (Is::PermissionDenied, _) => (
                 Kind::Denied,
-                format!("`{path}` may not be read: it leads out of the mounted folders, or permissions forbid it"),
+                format!(
+                    "`{path}` may not be {done}: it leads out of the mounted folders, or permissions or the contract forbid it"
+                ),
             ),
             (Is::NotADirectory, _) => {
                 (Kind::NotFound, format!("`{path}` does not exist: a part of the path is a file, not a folder"))
@@ -44,9 +82,9 @@ impl Failure {
             (Is::InvalidInput, _) | (_, Some(TOO_MANY_LINKS | NAME_TOO_LONG)) => {
                 (Kind::InvalidArgs, format!("`{path}` is not a usable path: {error}"))
             }
-            _ => (Kind::Internal, format!("`{path}` could not be read: {error}")),
+            _ => (Kind::Internal, format!("`{path}` could not be {done}: {error}")),
         };
-        Self { kind, message, retryable: false }
+        Self::new(kind, message)
     }
 }
 
@@ -58,6 +96,7 @@ const NAME_TOO_LONG: i32 = 37;
 
 impl From<Failure> for ToolError {
     fn from(failure: Failure) -> Self {
-        Self { kind: failure.kind, message: failure.message, retryable: failure.retryable, details: None }
+        let Failure { kind, message, retryable, details } = failure;
+        Self { kind, message, retryable, details: details.map(|details| details.to_string()) }
     }
 }

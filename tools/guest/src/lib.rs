@@ -1,5 +1,5 @@
 //! What every Glovebox tool in Rust shares: the bindings of the `tool`
-//! interface, reading of arguments, errors, paths.
+//! interface, reading of arguments, errors, paths, writing of files.
 //!
 //! It is not a framework: a tool is a type that implements [`Tool`] and the
 //! line `export!(Type)`. It knows nothing of the host but its interface.
@@ -33,10 +33,12 @@
 
 mod failure;
 mod path;
+mod write;
 
 pub use failure::{Failure, Kind};
-pub use path::{open, resolve, shown};
+pub use path::{open, read, resolve, shown};
 pub use serde_json::{Value as Json, json};
+pub use write::{Place, Staged, hex, make_parents, place, sha256};
 
 /// The bindings that are generated from the interface definition.
 #[doc(hidden)]

@@ -1,6 +1,7 @@
 //! Paths as callers write them.
 
 use std::fs::{self, File};
+use std::io::Read as _;
 
 use crate::Failure;
 
@@ -43,4 +44,20 @@ pub fn open(path: &str) -> Result<(File, u64), Failure> {
         return Err(Failure::invalid(format!("`{path}` is not a regular file")));
     }
     Ok((File::open(&absolute).map_err(failed)?, kind.len()))
+}
+
+/// Reads a whole regular file that a caller named, of at most `most` bytes.
+///
+/// # Errors
+/// A [`Failure`] that says what the path is instead, or how large it is.
+pub fn read(path: &str, most: u64) -> Result<Vec<u8>, Failure> {
+    let (file, size) = open(path)?;
+    let mut bytes = Vec::with_capacity(size.min(most) as usize);
+    // One more than that: the file may be growing.
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| Failure::io(path, &error))?;
+    if bytes.len() as u64 > most {
+        let size = size.max(bytes.len() as u64);
+        return Err(Failure::invalid(format!("`{path}` has {size} bytes; at most {most} are taken")));
+    }
+    Ok(bytes)
 }

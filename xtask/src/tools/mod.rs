@@ -52,9 +52,13 @@ const WORKSPACES: [Workspace; 2] = [
         folder: "tools",
         shared: &["tools/guest", "tools/manifest", "tools/wit"],
         guests: &[
+            Guest { name: "fs.patch", package: "fs-patch", shape: Shape::Tool },
             Guest { name: "fs.read", package: "fs-read", shape: Shape::Tool },
             Guest { name: "fs.search", package: "fs-search", shape: Shape::Tool },
+            Guest { name: "fs.write", package: "fs-write", shape: Shape::Tool },
+            Guest { name: "json.query", package: "json-query", shape: Shape::Tool },
             Guest { name: "text.count", package: "text-count", shape: Shape::Tool },
+            Guest { name: "text.diff", package: "text-diff", shape: Shape::Tool },
         ],
     },
     Workspace {

@@ -115,6 +115,12 @@ impl House {
         self.is_tidy();
     }
 
+    /// The operator lets tools change workspaces: the shipped ceiling with one word in another place.
+    pub(crate) fn may_write(&self) {
+        let ceiling = self.run(&["config", "show", "--ceiling=shipped"]).ok().stdout;
+        self.file("config/glovebox/ceiling.toml", ceiling.replace("access = \"overlay\"", "access = \"write\""));
+    }
+
     /// Nothing half-done lies in the state folder.
     pub(crate) fn is_tidy(&self) {
         let left: Vec<String> = files(&self.state()).into_iter().filter(|path| is_leftover(path)).collect();
@@ -192,6 +198,12 @@ pub(crate) fn hostile() -> Vec<u8> {
 /// The component of a built-in tool.
 pub(crate) fn builtin(name: &str) -> Vec<u8> {
     fs_err::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/dist").join(format!("{name}.wasm"))).unwrap()
+}
+
+/// How many built-in tools there are.
+pub(crate) fn builtins() -> usize {
+    let dist = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/dist"));
+    dist.iter().filter(|file| file.ends_with(".wasm")).count()
 }
 
 /// The manifest of a built-in tool, by its folder.

@@ -1,6 +1,6 @@
 //! Registering tools and looking at them.
 
-use crate::support::{House, builtin, files, guest, hostile, manifest, talker};
+use crate::support::{House, builtin, builtins, files, guest, hostile, manifest, talker};
 
 #[test]
 fn a_command_becomes_a_tool_with_a_manifest_that_is_shown() {
@@ -50,11 +50,40 @@ fn a_tool_writes_where_manifest_command_line_and_ceiling_say_so() {
         fs_err::remove_file(house.workspace().join("new.txt")).is_ok()
     };
     assert!(!written("my.writer", ".:write"), "the shipped ceiling has no writing");
-    let ceiling = house.run(&["config", "show", "--ceiling=shipped"]).ok().stdout;
-    house.file("config/glovebox/ceiling.toml", ceiling.replace("access = \"overlay\"", "access = \"write\""));
+    house.may_write();
     assert!(!written("my.writer", ".") && !written("my.writer", ".:read"), "the command line has no writing");
     assert!(!written("my.reader", ".:write"), "the manifest has no writing");
     assert!(written("my.writer", ".:write"));
+}
+
+#[test]
+fn shipped_tools_change_the_workspace_and_nothing_that_is_hidden() {
+    let house = House::new();
+    let file = house.workspace().join("a.txt");
+    let text = || fs_err::read_to_string(&file).unwrap();
+    let before = text();
+    let replace = ["run", "fs.write", "--arg", "path=a.txt", "--arg", "mode=replace", "--arg", "text=one"];
+    let writing = [&replace[..], &["--workspace", ".:write", "--json"]].concat();
+    assert_ne!(house.run(&writing).code, 0);
+    assert_eq!(text(), before, "the shipped ceiling has no writing");
+    house.may_write();
+    assert_ne!(house.run(&[&replace[..], &["--json"]].concat()).code, 0);
+    assert_eq!(text(), before, "the command line has no writing");
+    // A path that is read is sealed; this one is written, and what is there is what was written.
+    assert_eq!(house.run(&writing).ok().json()["data"]["size"], 3);
+    assert_eq!(text(), "one");
+    let patch = "patch=--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-one\n\\ No newline\n+two\n";
+    house.run(&["run", "fs.patch", "--arg", patch, "--workspace", ".:write"]).ok();
+    assert_eq!(text(), "two\n");
+    house.file("workspace/.env", "SECRET=1\n");
+    for (path, mode) in [(".env", "replace"), (".env", "create"), ("../b.txt", "create")] {
+        let (path, mode) = (format!("path={path}"), format!("mode={mode}"));
+        let args = ["run", "fs.write", "--arg", &path, "--arg", &mode, "--arg", "text=x", "--workspace", ".:write"];
+        assert_ne!(house.run(&args).code, 0, "{path}");
+    }
+    assert_eq!(fs_err::read_to_string(house.workspace().join(".env")).unwrap(), "SECRET=1\n");
+    let files = files(&house.workspace());
+    assert!(!files.iter().any(|file| file.contains(".glovebox-")), "{files:?}");
 }
 
 #[test]
@@ -101,7 +130,7 @@ fn a_manifest_is_found_beside_the_component() {
     let listed = house.run(&["tool", "list", "--json"]).ok().json();
     let names: Vec<&str> =
         listed["tools"].as_array().unwrap().iter().map(|tool| tool["capability"].as_str().unwrap()).collect();
-    assert_eq!(names, ["fs.read@1.0.0", "fs.search@1.0.0", "my.count@1.0.0", "text.count@1.0.0"]);
+    assert!(names.is_sorted() && names.contains(&"my.count@1.0.0") && names.contains(&"text.count@1.0.0"), "{names:?}");
 }
 
 #[test]
@@ -137,7 +166,17 @@ fn a_registered_tool_that_was_changed_on_disk_does_not_run() {
 #[test]
 fn the_shipped_tools_pass_their_own_check() {
     let house = House::new();
-    for name in ["fs.read", "fs.search", "text.count"] {
+    // Some of them write, which the shipped ceiling does not allow.
+    for name in ["fs.patch", "fs.write"] {
+        let ran = house.run(&["tool", "check", name]);
+        assert!(ran.code == 2 && ran.stdout.contains("the ceiling has"), "{}", ran.stdout);
+    }
+    house.may_write();
+    let listed = house.run(&["tool", "list", "--json"]).ok().json();
+    let names = listed["tools"].as_array().unwrap().iter().map(|tool| tool["capability"].as_str().unwrap());
+    let names: Vec<&str> = names.collect();
+    assert_eq!(names.len(), builtins(), "{names:?}");
+    for name in names {
         let ran = house.run(&["tool", "check", name, "--json"]);
         let report = ran.json();
         assert_eq!((ran.code, &report["passed"]), (0, &true.into()), "{report:#}");
