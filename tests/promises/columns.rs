@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use env_contracts::Problem;
 use glovebox_runtime::Backend;
-use glovebox_wasm::{CompileLimits, Compiler, WasmBackend};
-
-/// What starts this program as a compiler.
-pub(crate) const COMPILE: &str = "__compile";
+use glovebox_wasm::{CompileLimits, Helper, Placement, WasmBackend};
 
 /// Actions at one time: fewer than the rows want at once, so that waiting for
 /// a place is part of what is tested.
@@ -23,12 +20,15 @@ pub(crate) struct Column {
 }
 
 /// Every backend that this program holds the promises against.
-pub(crate) const COLUMNS: &[Column] = &[Column { name: "in-process", backend: in_process }];
+pub(crate) const COLUMNS: &[Column] = &[
+    Column { name: Placement::Cell.name(), backend: in_cells },
+    Column { name: Placement::InProcess.name(), backend: in_process },
+];
 
-fn in_process(cache: &Path) -> Result<Arc<dyn Backend>, Problem> {
-    Ok(Arc::new(WasmBackend::new(SLOTS, cache, compiler())?))
+fn in_cells(cache: &Path) -> Result<Arc<dyn Backend>, Problem> {
+    Ok(Arc::new(WasmBackend::in_cells(cache, Helper::this_program(), CompileLimits::default())?))
 }
 
-fn compiler() -> Compiler {
-    Compiler::new("/proc/self/exe", vec![COMPILE.into()], CompileLimits::default())
+fn in_process(cache: &Path) -> Result<Arc<dyn Backend>, Problem> {
+    Ok(Arc::new(WasmBackend::in_process(SLOTS, cache, Helper::this_program(), CompileLimits::default())?))
 }

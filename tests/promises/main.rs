@@ -29,10 +29,10 @@ use std::process::ExitCode;
 use table::{Selection, Table};
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.first().is_some_and(|word| word == columns::COMPILE) {
-        return glovebox_wasm::compile_child_main();
+    if let Some(code) = glovebox_wasm::maybe_enter_cell() {
+        return code;
     }
+    let words: Vec<String> = std::env::args().skip(1).collect();
     let selection = Selection::of(&words);
     if selection.list {
         for row in rows::all() {

@@ -11,13 +11,13 @@ use glovebox_runtime::job::{
     End, Entry, FdIndex, Frame, FrameSink, Job, JobLimits, JobReport, Mount, SealedFile, UngrantedImports,
 };
 use glovebox_wasm::{
-    Artefact, CompileCache, CompileLimits, Compiler, Engine, EngineConfig, Executor, Loaded, WasmError, adapt, inspect,
+    Artefact, CompileCache, CompileLimits, Compiler, Engine, EngineConfig, Executor, Helper, Loaded, WasmError, adapt, inspect,
 };
 use sha2::{Digest, Sha256};
 
 /// The compiler that this crate builds for its tests.
 pub(crate) fn compiler(limits: CompileLimits) -> Compiler {
-    Compiler::new(env!("CARGO_BIN_EXE_wasm-helper"), vec![], limits)
+    Compiler::new(Helper::new(env!("CARGO_BIN_EXE_wasm-helper"), vec![]), limits)
 }
 
 /// The executor of all tests.
