@@ -84,6 +84,31 @@ proptest! {
 }
 
 #[test]
+fn every_end_arrives() {
+    use crate::job::{DescribedArtifact, Limit, Timer, ToolFailure};
+    let text = || "a \"text\"\n".to_owned();
+    let artifact = DescribedArtifact { path: text(), media_type: None, description: Some(text()) };
+    let failure = ToolFailure { kind: text(), message: text(), retryable: true, details: Some("{}".into()) };
+    for end in [
+        End::Returned { content: text(), artifacts: vec![artifact] },
+        End::Failed(failure),
+        End::Exited { code: u32::MAX },
+        End::TimedOut(Timer::Idle),
+        End::LimitHit(Limit::HostCall),
+        End::Trapped(text()),
+        End::Interrupted,
+        End::Refused(env_contracts::Problem::new(env_contracts::Code::Busy, text())),
+        End::HostFailed(text()),
+        End::Violation(text()),
+    ] {
+        let report = JobReport { end, usage: JobUsage::default() };
+        let mut bytes = Vec::new();
+        encode_report(&mut bytes, &report, Marks::default()).unwrap();
+        assert_eq!(read(&bytes, &[7]).1, Ok(Some(Last::Report(Box::new(report), Marks::default()))));
+    }
+}
+
+#[test]
 fn impossible_frames_are_refused() {
     let header = |kind: u8, length: u32| [&[kind][..], &length.to_le_bytes()].concat();
     for (bytes, why) in [

@@ -183,7 +183,7 @@ pub struct JobReport {
 
 /// How an execution ended. One of these, never two merged into one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "kind", content = "about", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum End {
     /// The tool interface returned a result.
     Returned {
