@@ -13,12 +13,15 @@ use crate::root::Root;
 pub(crate) enum Bench {
     /// WASM actions and the one-shot CLI against bare wasmtime in the same run.
     Wasm,
+    /// Cells against execution in process and against `bwrap`.
+    Cell,
 }
 
 /// Runs one; `args` are its own.
 pub(crate) fn run(root: &Root, bench: Bench, args: &[OsString]) -> Result<()> {
     let targets: &[&str] = match bench {
         Bench::Wasm => &["wasm", "one_shot"],
+        Bench::Cell => &["cell"],
     };
     // `--workspace` keeps the feature set of the tests, and with it their build of wasmtime.
     let mut cargo = root.cargo();

@@ -7,19 +7,20 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints a table and may end with a panic")]
 
-use std::fs::File;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use glovebox_runtime::job::{End, Entry, FdIndex, Frame, FrameSink, Job, JobLimits, Mount, UngrantedImports};
-use glovebox_wasm::{CompileCache, CompileLimits, Compiler, Engine, EngineConfig, Executor, Loaded};
-use sha2::{Digest, Sha256};
+use glovebox_runtime::job::{End, UngrantedImports};
+use glovebox_wasm::{Engine, EngineConfig, Executor, Loaded};
 use wasmtime::Store;
 use wasmtime::component::{Component, HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+mod common;
+
+use common::{BARE, Case, Deaf, FOLDERS, Folders, Work, artefact, percentile, read};
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -40,32 +41,6 @@ const TURNS: u32 = 10;
 /// Threads of the throughput figures.
 const THREADS: usize = 2;
 
-/// What is called and with which folders.
-struct Case {
-    title: &'static str,
-    component: &'static str,
-    tool: &'static str,
-    args: &'static str,
-    folders: bool,
-}
-
-const CASES: &[Case] = &[
-    Case {
-        title: "no folders",
-        component: "tests/guests/dist/hostile-tool.wasm",
-        tool: "hostile",
-        args: r#"{"do":"echo"}"#,
-        folders: false,
-    },
-    Case {
-        title: "workspace and outputs on tmpfs",
-        component: "tools/dist/text.count.wasm",
-        tool: "text.count",
-        args: r#"{"path":"a.txt"}"#,
-        folders: true,
-    },
-];
-
 fn main() {
     // `cargo test --benches` only wants to know that it links.
     if !std::env::args().any(|argument| argument == "--bench") {
@@ -75,7 +50,7 @@ fn main() {
         "{:<34} {:>12} {:>12} {:>7}   {:>12} {:>12} {:>7}",
         "", "bare p50", "ours p50", "ratio", "bare /s", "ours /s", "ratio"
     );
-    for case in CASES {
+    for case in [&BARE, &FOLDERS] {
         let (bare, ours) = (Bare::new(case), Ours::new(case));
         let mut latency = [Vec::new(), Vec::new()];
         let mut calls = [0, 0];
@@ -122,8 +97,7 @@ fn measure(side: &impl Side, times: &mut Vec<Duration>) {
 
 /// In microseconds.
 fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort_unstable();
-    times[times.len() / 2].as_secs_f64() * 1e6
+    percentile(&mut times, 0.5).as_secs_f64() * 1e6
 }
 
 /// Calls on all threads together.
@@ -152,27 +126,6 @@ fn runtime() -> tokio::runtime::Runtime {
 
 fn config() -> EngineConfig {
     EngineConfig { slots: 16, ..EngineConfig::default() }
-}
-
-fn read(path: &str) -> Vec<u8> {
-    fs_err::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
-}
-
-/// A workspace with one small file, and an empty folder for outputs.
-struct Folders(tempfile::TempDir);
-
-impl Folders {
-    fn new() -> Self {
-        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-        fs_err::create_dir(dir.path().join("workspace")).unwrap();
-        fs_err::create_dir(dir.path().join("outputs")).unwrap();
-        fs_err::write(dir.path().join("workspace/a.txt"), "one two\nthree\n").unwrap();
-        Self(dir)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
 }
 
 // === Bare ===
@@ -238,75 +191,22 @@ impl Side for Bare {
 struct Ours {
     executor: Executor,
     loaded: Arc<Loaded>,
-    job: Job,
-    folders: Option<(Folders, File, File)>,
-}
-
-struct Deaf;
-
-impl FrameSink for Deaf {
-    fn frame(&mut self, _frame: Frame<'_>) {}
+    work: Work,
 }
 
 impl Ours {
     fn new(case: &Case) -> Self {
-        let engine = Engine::new(config()).unwrap();
-        let executor = Executor::new(engine).unwrap();
-        let bytes = read(case.component);
-        let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        let folder = tempfile::tempdir().unwrap();
-        let compiler = Compiler::new(env!("CARGO_BIN_EXE_wasm-helper"), vec![], CompileLimits::default());
-        let cache = CompileCache::open(folder.path().join("cache"), executor.engine(), compiler).unwrap();
-        let artefact = cache.get_or_compile(&digest, || Ok(bytes), &mut |_| {}).unwrap();
+        let executor = Executor::new(Engine::new(config()).unwrap()).unwrap();
+        let artefact = artefact(case, executor.engine());
         let loaded = executor.load(&artefact, UngrantedImports::Refuse).unwrap();
-        let folders = case.folders.then(|| {
-            let folders = Folders::new();
-            let open = |path: &Path| File::from(fs_err::File::open(path).unwrap());
-            let (workspace, outputs) = (open(&folders.path("workspace")), open(&folders.path("outputs")));
-            (folders, workspace, outputs)
-        });
-        let mount = |guest: &str, dir, writable, hide: &[&str]| Mount {
-            guest: guest.into(),
-            dir: FdIndex(dir),
-            writable,
-            counted: true,
-            hide: hide.iter().map(|&glob| glob.into()).collect(),
-        };
-        let job = Job {
-            action: "act-1".into(),
-            component: digest,
-            entry: Entry::Tool { name: case.tool.into() },
-            args: case.args.into(),
-            mounts: if case.folders {
-                vec![mount("/workspace", 0, false, env_contracts::DEFAULT_HIDE), mount("/outputs", 1, true, &[])]
-            } else {
-                vec![]
-            },
-            sealed: vec![],
-            limits: JobLimits {
-                wall: Duration::from_secs(60),
-                idle: None,
-                cpu: None,
-                memory: 512 << 20,
-                output: 1 << 20,
-                storage: 64 << 20,
-                inodes: 10_000,
-            },
-            imports: UngrantedImports::Refuse,
-        };
-        Self { executor, loaded, job, folders }
+        Self { executor, loaded, work: Work::new(case, artefact.component()) }
     }
 }
 
 impl Side for Ours {
     async fn call(&self) {
-        let fds = match &self.folders {
-            Some((_, workspace, outputs)) => {
-                vec![workspace.try_clone().unwrap().into(), outputs.try_clone().unwrap().into()]
-            }
-            None => vec![],
-        };
-        let report = self.executor.run(&self.loaded, &self.job, fds, Box::new(Deaf), std::future::pending()).await;
+        let (job, fds) = (&self.work.job, self.work.descriptors());
+        let report = self.executor.run(&self.loaded, job, fds, Box::new(Deaf), std::future::pending()).await;
         assert!(matches!(report.end, End::Returned { .. }), "{report:?}");
         black_box(report);
     }

@@ -72,7 +72,7 @@ mod ticker;
 pub use adapt::adapt;
 pub use backend::{Placement, WasmBackend};
 pub use cache::{CacheEntry, CompileCache, CompileEvent};
-pub use cell::{Helper, Timeline, maybe_enter_cell};
+pub use cell::{Cells, Errand, Helper, Timeline, maybe_enter_cell};
 pub use compile::{CompileLimits, Compiler};
 pub use component::{Artefact, Loaded};
 pub use engine::{Engine, EngineConfig, Ticks};

@@ -39,7 +39,7 @@ const TRIES: usize = 3;
 
 /// What a cell is for.
 #[derive(Clone, Copy, Serialize)]
-pub(crate) enum Errand<'a> {
+pub enum Errand<'a> {
     /// To execute a job.
     Job(&'a Job),
     /// To ask a tool for its manifest.
@@ -82,7 +82,7 @@ pub(super) enum Killed {
 impl Cells {
     /// Executes an errand in a cell of its own. However it ends, the cell is
     /// gone when this returns, or when its future is dropped.
-    pub(crate) async fn run(
+    pub async fn run(
         &self,
         artefact: &Arc<Artefact>,
         imports: UngrantedImports,

@@ -75,8 +75,10 @@ impl Keeper {
         while !self.shared.is_gone() {
             self.wait();
             for command in self.shared.take_commands() {
-                if let Command::Make { artefact, imports, answer } = command {
-                    self.make(&artefact, imports, answer);
+                match command {
+                    Command::Make { artefact, imports, answer } => self.make(&artefact, imports, answer),
+                    Command::Retire => self.retire(),
+                    Command::Refill => {}
                 }
             }
             for at in 0..self.tended.len() {
@@ -153,11 +155,15 @@ impl Keeper {
     /// Gives up the zygote's layout in memory after so many cells.
     fn renew(&mut self) {
         if self.zygote.as_ref().is_some_and(|zygote| zygote.forks >= FORKS) {
-            for tended in &mut self.tended {
-                tended.retire(&self.shared);
-            }
+            self.retire();
             // Without its control socket it ends when the last template has.
             self.former.extend(self.zygote.take().map(|zygote| zygote.child));
+        }
+    }
+
+    fn retire(&mut self) {
+        for tended in &mut self.tended {
+            tended.retire(&self.shared);
         }
     }
 

@@ -26,9 +26,9 @@ mod verdict;
 mod wire;
 mod zygote;
 
-pub(crate) use conduct::Errand;
+pub use conduct::Errand;
 pub use conduct::Timeline;
-pub(crate) use pool::Cells;
+pub use pool::Cells;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

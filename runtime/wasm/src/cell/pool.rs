@@ -31,7 +31,7 @@ const IDLE: usize = 4;
 const HOT: u64 = 2;
 
 /// Makes cells and hands them out. The processes live as long as this does.
-pub(crate) struct Cells {
+pub struct Cells {
     shared: Arc<Shared>,
     helper: Helper,
     keeper: OnceLock<()>,
@@ -51,6 +51,8 @@ pub(super) enum Command {
     Make { artefact: Arc<Artefact>, imports: UngrantedImports, answer: Answer },
     /// More cells for some template.
     Refill,
+    /// No more cells of the templates that there are.
+    Retire,
 }
 
 /// Where the answer to a request for a template goes.
@@ -96,7 +98,7 @@ impl Cells {
     /// # Errors
     /// [`WasmError::Cells`] where this host can't shut processes in, or this
     /// process is itself one that was started to be shut in.
-    pub(crate) fn new(helper: Helper) -> Result<Self, WasmError> {
+    pub fn new(helper: Helper) -> Result<Self, WasmError> {
         if super::is_inside() {
             return Err(WasmError::Cells(
                 "this program was started to become a cell, and did not: its `main` has to begin with `maybe_enter_cell`".into(),
@@ -178,6 +180,12 @@ impl Cells {
             Ok(claimed) => claimed,
             Err(_) => Err(unavailable(format!("no cell came within {ANSWER_MAX:?}"))),
         }
+    }
+
+    /// Gives up all templates and idle cells; what runs goes on. The next
+    /// cells are of a fresh template.
+    pub fn retire(&self) {
+        self.shared.command(Command::Retire);
     }
 
     /// A cell was used: has the next one made while this one works.

@@ -185,7 +185,7 @@ fn processor_time_of_the_compiler_is_limited() {
 #[test]
 fn a_missing_compiler_and_a_full_disk_are_coded() {
     let folder = tempfile::tempdir().unwrap();
-    let none = Compiler::new("/nonexistent/compiler", vec![], CompileLimits::default());
+    let none = Compiler::new(glovebox_wasm::Helper::new("/nonexistent/compiler", vec![]), CompileLimits::default());
     let cache = CompileCache::open(folder.path().join("cache"), executor().engine(), none).unwrap();
     let bytes = wat("nothing");
     let error = cache.get_or_compile(&digest(&bytes), || Ok(bytes.clone()), &mut |_| {}).unwrap_err();

@@ -11,7 +11,8 @@ use glovebox_runtime::job::{
     End, Entry, FdIndex, Frame, FrameSink, Job, JobLimits, JobReport, Mount, SealedFile, UngrantedImports,
 };
 use glovebox_wasm::{
-    Artefact, CompileCache, CompileLimits, Compiler, Engine, EngineConfig, Executor, Helper, Loaded, WasmError, adapt, inspect,
+    Artefact, CompileCache, CompileLimits, Compiler, Engine, EngineConfig, Executor, Helper, Loaded, WasmError, adapt,
+    inspect,
 };
 use sha2::{Digest, Sha256};
 

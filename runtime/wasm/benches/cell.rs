@@ -1,0 +1,198 @@
+//! Cells against execution in this process and against `bwrap … true`, in the
+//! same run.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints a table and may end with a panic")]
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use glovebox_runtime::job::{End, JobReport, UngrantedImports};
+use glovebox_wasm::{Artefact, Cells, Engine, EngineConfig, Errand, Executor, Timeline};
+
+mod common;
+
+use common::{BARE, Case, Deaf, FOLDERS, Work, artefact, helper, percentile};
+
+/// Calls of each latency figure.
+const CALLS: usize = 2_000;
+/// Calls that come before, so that the component counts as one that is used
+/// again and again.
+const WARM_UP: usize = 50;
+/// Between two calls, so that the next cell is idle before it is wanted:
+/// latency, not throughput.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How long each throughput figure is measured.
+const SUSTAINED: Duration = Duration::from_secs(3);
+/// Starts of a process, or of all of the second wall.
+const STARTS: usize = 50;
+
+fn main() {
+    // `cargo test --benches` only wants to know that it links.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    println!("{:<46} {:>10} {:>10} {:>10}   budget", "one call, from the request to the result", "p50", "p90", "p99");
+    row("`true`", &mut started(&mut Command::new("true")), "");
+    let mut bwrap = Command::new("bwrap");
+    bwrap.args(["--unshare-all", "--ro-bind", "/", "/", "true"]);
+    if bwrap.stdin(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        row("`bwrap --unshare-all … true`", &mut started(&mut bwrap), "");
+    } else {
+        println!("bwrap can't be started here; the Debian package bubblewrap brings it");
+    }
+    for case in [&BARE, &FOLDERS] {
+        let side = Side::new(case);
+        runtime.block_on(side.latency(case.title));
+        runtime.block_on(side.cold());
+        runtime.block_on(side.throughput());
+        println!("{:<46} {}", "  private memory of an idle cell, each of four", idle_memory());
+    }
+}
+
+fn row(title: &str, times: &mut [Duration], budget: &str) {
+    let at = |times: &mut [Duration], place| format!("{:.0} us", percentile(times, place).as_secs_f64() * 1e6);
+    let (p50, p90, p99) = (at(times, 0.5), at(times, 0.9), at(times, 0.99));
+    println!("{title:<46} {p50:>10} {p90:>10} {p99:>10}   {budget}");
+}
+
+/// A whole process, again and again.
+#[expect(clippy::disallowed_methods, reason = "the peers are processes")]
+fn started(command: &mut Command) -> Vec<Duration> {
+    let once = |_| {
+        let start = Instant::now();
+        assert!(command.status().unwrap().success());
+        start.elapsed()
+    };
+    (0..STARTS).map(once).collect()
+}
+
+struct Side {
+    executor: Executor,
+    artefact: Arc<Artefact>,
+    cells: Cells,
+    work: Work,
+}
+
+impl Side {
+    fn new(case: &Case) -> Self {
+        let engine = Engine::new(EngineConfig { slots: 4, ..EngineConfig::default() }).unwrap();
+        let artefact = artefact(case, &engine);
+        let work = Work::new(case, artefact.component());
+        let cells = Cells::new(helper()).unwrap();
+        Self { executor: Executor::new(engine).unwrap(), artefact: Arc::new(artefact), cells, work }
+    }
+
+    async fn in_cell(&self, cells: &Cells) -> (JobReport, Timeline) {
+        let errand = Errand::Job(&self.work.job);
+        let (fds, sink) = (self.work.descriptors(), Box::new(Deaf));
+        let never = std::future::pending();
+        let (report, timeline) = cells.run(&self.artefact, UngrantedImports::Refuse, errand, fds, sink, never).await;
+        assert!(matches!(report.end, End::Returned { .. }), "{report:?}");
+        (report, timeline)
+    }
+
+    async fn latency(&self, title: &str) {
+        let loaded = self.executor.load(&self.artefact, UngrantedImports::Refuse).unwrap();
+        let mut times = Vec::new();
+        for _ in 0..CALLS {
+            let start = Instant::now();
+            let (fds, sink) = (self.work.descriptors(), Box::new(Deaf));
+            self.executor.run(&loaded, &self.work.job, fds, sink, std::future::pending()).await;
+            times.push(start.elapsed());
+        }
+        row(&format!("in process, {title}"), &mut times, "");
+
+        for _ in 0..WARM_UP {
+            self.in_cell(&self.cells).await;
+        }
+        let (mut times, mut steps) = (Vec::new(), BTreeMap::<&str, Vec<Duration>>::new());
+        for _ in 0..CALLS {
+            tokio::time::sleep(PAUSE).await;
+            let start = Instant::now();
+            let (report, timeline) = self.in_cell(&self.cells).await;
+            let whole = start.elapsed();
+            times.push(whole);
+            let usage = report.usage;
+            let inside = usage.run + usage.teardown;
+            let mut step = |name, time| steps.entry(name).or_default().push(time);
+            step("1 cell taken, job handed over", whole.saturating_sub(timeline.answered) + timeline.received);
+            step("2 Landlock, limits, stricter filter", timeline.confined.saturating_sub(timeline.received));
+            step("3 instantiated, and answered", timeline.answered.saturating_sub(timeline.confined + inside));
+            step("4 the call itself", usage.run);
+            step("5 taken down", usage.teardown);
+        }
+        row(&format!("in a warm cell, {title}"), &mut times, "p50 <= 500 us, hot <= 300 us");
+        for (name, mut times) in steps {
+            row(&format!("  {name}"), &mut times, "");
+        }
+    }
+
+    /// Everything from nothing: zygote, template, cell.
+    async fn cold(&self) {
+        let mut times = Vec::new();
+        for _ in 0..STARTS {
+            let cells = Cells::new(helper()).unwrap();
+            let start = Instant::now();
+            self.in_cell(&cells).await;
+            times.push(start.elapsed());
+        }
+        row("  the first of all: zygote, template, cell", &mut times, "");
+        let mut times = Vec::new();
+        let cells = Cells::new(helper()).unwrap();
+        self.in_cell(&cells).await;
+        for _ in 0..STARTS {
+            cells.retire();
+            let start = Instant::now();
+            self.in_cell(&cells).await;
+            times.push(start.elapsed());
+        }
+        row("  a component without a template: template, cell", &mut times, "");
+    }
+
+    async fn throughput(&self) {
+        for at_once in [1, 2, 4, 8] {
+            let calls = AtomicU64::new(0);
+            let start = Instant::now();
+            let one = || async {
+                while start.elapsed() < SUSTAINED {
+                    self.in_cell(&self.cells).await;
+                    calls.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            futures_util::future::join_all((0..at_once).map(|_| one())).await;
+            let rate = calls.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64();
+            println!("{:<46} {rate:>8.0}/s   >= 2 000/s", format!("  sustained with refill, {at_once} at once"));
+        }
+    }
+}
+
+/// Private memory of the processes that this one's helpers have made and that
+/// wait for a claim, as the kernel counts it.
+fn idle_memory() -> String {
+    std::thread::sleep(Duration::from_millis(200));
+    let mut parents = BTreeMap::new();
+    for entry in fs_err::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let status = fs_err::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse::<u32>().ok());
+        parents.insert(pid, parent.unwrap_or(0));
+    }
+    // This process, its zygote, a template, a cell.
+    let above = |pid: &u32| parents.get(pid).copied().unwrap_or(0);
+    let cells = parents.keys().filter(|pid| above(&above(&above(pid))) == std::process::id());
+    let private = |pid: &u32| -> Option<u64> {
+        let text = fs_err::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+        let kib = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+        Some(text.lines().filter(|line| line.starts_with("Private_")).filter_map(kib).sum())
+    };
+    let found: Vec<u64> = cells.filter_map(private).collect();
+    if found.is_empty() {
+        return "can't be read here (root can)".into();
+    }
+    let mean = found.iter().sum::<u64>() / found.len() as u64;
+    format!("{mean} KiB of {} cells   <= 512 KiB", found.len())
+}
