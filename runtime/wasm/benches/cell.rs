@@ -14,7 +14,7 @@ use glovebox_wasm::{Artefact, Cells, Engine, EngineConfig, Errand, Executor, Tim
 
 mod common;
 
-use common::{BARE, Case, Deaf, FOLDERS, Work, artefact, helper, percentile};
+use common::{BARE, Case, Deaf, FOLDERS, Work, artefact, cache, helper, percentile};
 
 /// Calls of each latency figure.
 const CALLS: usize = 2_000;
@@ -80,9 +80,11 @@ struct Side {
 impl Side {
     fn new(case: &Case) -> Self {
         let engine = Engine::new(EngineConfig { slots: 4, ..EngineConfig::default() }).unwrap();
-        let artefact = artefact(case, &engine);
+        let folder = tempfile::tempdir().unwrap();
+        let cache = cache(folder.path(), &engine);
+        let artefact = artefact(case, &cache);
         let work = Work::new(case, artefact.component());
-        let cells = Cells::new(helper()).unwrap();
+        let cells = Cells::new(helper()).unwrap().warmed_by(&cache);
         Self { executor: Executor::new(engine).unwrap(), artefact: Arc::new(artefact), cells, work }
     }
 

@@ -62,12 +62,15 @@ pub(crate) fn helper() -> Helper {
     Helper::new(env!("CARGO_BIN_EXE_wasm-helper"), vec![])
 }
 
-/// The compiled component of a case.
-pub(crate) fn artefact(case: &Case, engine: &Engine) -> Artefact {
-    let bytes = read(case.component);
-    let folder = tempfile::tempdir().unwrap();
+/// Compiled components, as long as the folder is there.
+pub(crate) fn cache(folder: &Path, engine: &Engine) -> CompileCache {
     let compiler = Compiler::new(helper(), CompileLimits::default());
-    let cache = CompileCache::open(folder.path().join("cache"), engine, compiler).unwrap();
+    CompileCache::open(folder.join("cache"), engine, compiler).unwrap()
+}
+
+/// The compiled component of a case.
+pub(crate) fn artefact(case: &Case, cache: &CompileCache) -> Artefact {
+    let bytes = read(case.component);
     cache.get_or_compile(&digest(&bytes), || Ok(bytes), &mut |_| {}).unwrap()
 }
 

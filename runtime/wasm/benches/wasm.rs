@@ -20,7 +20,7 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 mod common;
 
-use common::{BARE, Case, Deaf, FOLDERS, Folders, Work, artefact, percentile, read};
+use common::{BARE, Case, Deaf, FOLDERS, Folders, Work, artefact, cache, percentile, read};
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -197,7 +197,8 @@ struct Ours {
 impl Ours {
     fn new(case: &Case) -> Self {
         let executor = Executor::new(Engine::new(config()).unwrap()).unwrap();
-        let artefact = artefact(case, executor.engine());
+        let folder = tempfile::tempdir().unwrap();
+        let artefact = artefact(case, &cache(folder.path(), executor.engine()));
         let loaded = executor.load(&artefact, UngrantedImports::Refuse).unwrap();
         Self { executor, loaded, work: Work::new(case, artefact.component()) }
     }

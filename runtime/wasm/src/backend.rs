@@ -92,7 +92,8 @@ impl WasmBackend {
             // Never runs anything: it knows what artefacts have to be like.
             let engine = Engine::new(EngineConfig::cell())?;
             let cache = CompileCache::open(cache, &engine, Compiler::new(helper.clone(), limits))?;
-            Ok(Self { place: Place::Cell(Cells::new(helper)?), cache: Arc::new(cache) })
+            let cells = Cells::new(helper)?.warmed_by(&cache);
+            Ok(Self { place: Place::Cell(cells), cache: Arc::new(cache) })
         };
         make().map_err(|error| Problem::of(&error))
     }
@@ -278,7 +279,7 @@ impl Backend for WasmBackend {
 }
 
 /// Nobody listens to what a tool says while it describes itself.
-struct Deaf;
+pub(crate) struct Deaf;
 
 impl FrameSink for Deaf {
     fn frame(&mut self, _frame: Frame<'_>) {}

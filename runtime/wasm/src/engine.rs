@@ -96,6 +96,7 @@ struct Shared {
     slots: Semaphore,
     ticker: Option<Ticker>,
     compatibility: String,
+    reuse: bool,
 }
 
 impl Engine {
@@ -119,7 +120,20 @@ impl Engine {
             Ticks::Caller => None,
         };
         let compatibility = compatibility(&engine);
-        Ok(Self { shared: Arc::new(Shared { engine, slots: Semaphore::new(slots as usize), ticker, compatibility }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                engine,
+                slots: Semaphore::new(slots as usize),
+                ticker,
+                compatibility,
+                reuse: config.reuse,
+            }),
+        })
+    }
+
+    /// Whether slots are used again.
+    pub(crate) fn is_reused(&self) -> bool {
+        self.shared.reuse
     }
 
     /// Advances the clock that interrupts guests. Only atomic, so it may be

@@ -216,8 +216,13 @@ async fn execute(
     };
     let end = outcome::end(ended, &facts, &run);
     let teardown = Instant::now();
-    // Never used again, whatever happened in it.
-    drop(store);
+    // Never used again, whatever happened in it. A process that ends with it
+    // leaves the taking apart to the kernel.
+    if loaded.engine.is_reused() {
+        drop(store)
+    } else {
+        std::mem::forget(store)
+    }
     usage.teardown = teardown.elapsed();
     JobReport { end, usage }
 }

@@ -223,6 +223,7 @@ async fn listen(
         (None, silence) => silence.map(|silence| (silence, Timer::Idle)),
     };
     let mut until = next(began);
+    let mut bytes = vec![0; CHUNK];
     // A clock that can't say when is none; the action's own wall still holds.
     let mut alarm = pin!(sleep_until(until.map_or(began + Duration::from_secs(u32::MAX.into()), |(when, _)| when)));
     loop {
@@ -238,7 +239,7 @@ async fn listen(
         if until.is_some_and(|(when, _)| Instant::now() >= when) {
             return Ended::Killed(Killed::Expired(until.map_or(Timer::Wall, |(_, timer)| timer)));
         }
-        match channel.try_io(Interest::READABLE, || read(channel, reader, sink)) {
+        match channel.try_io(Interest::READABLE, || read(channel, &mut bytes, reader, sink)) {
             Ok(Heard::Last(last)) => return Ended::Said(last),
             Ok(Heard::Bytes) => {}
             Ok(Heard::NotAFrame(NotAFrame(what))) => return Ended::Killed(Killed::NotAFrame(what)),
@@ -266,9 +267,8 @@ enum Heard {
 
 /// Reads once. No descriptors are taken: what a cell sends along is dropped by
 /// the kernel.
-fn read(channel: impl AsFd, reader: &mut Reader, sink: &mut dyn FrameSink) -> io::Result<Heard> {
-    let mut bytes = [0_u8; CHUNK];
-    let count = rustix::io::retry_on_intr(|| rustix::io::read(channel.as_fd(), &mut bytes[..]))?;
+fn read(channel: impl AsFd, bytes: &mut [u8], reader: &mut Reader, sink: &mut dyn FrameSink) -> io::Result<Heard> {
+    let count = rustix::io::retry_on_intr(|| rustix::io::read(channel.as_fd(), &mut *bytes))?;
     if count == 0 {
         return Ok(Heard::End);
     }
@@ -281,9 +281,10 @@ fn read(channel: impl AsFd, reader: &mut Reader, sink: &mut dyn FrameSink) -> io
 
 /// What is still in the stream of a cell that has been ended.
 async fn drain(channel: &UnixStream, reader: &mut Reader, sink: &mut dyn FrameSink) -> io::Result<Option<Last>> {
+    let mut bytes = vec![0; CHUNK];
     loop {
         channel.readable().await?;
-        match channel.try_io(Interest::READABLE, || read(channel, reader, sink)) {
+        match channel.try_io(Interest::READABLE, || read(channel, &mut bytes, reader, sink)) {
             Ok(Heard::Bytes) => {}
             Ok(Heard::Last(last)) => return Ok(Some(last)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -10,16 +10,17 @@ use std::time::Duration;
 use env_contracts::Problem;
 use glovebox_jail::{Attempt, Filter, Folder, Limits};
 use glovebox_runtime::frames::Marks;
-use glovebox_runtime::job::{End, Job, JobLimits, JobReport, JobUsage};
+use glovebox_runtime::job::{End, Entry, Job, JobLimits, JobReport, JobUsage, UngrantedImports};
 use rustix::process::Pid;
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::time::{ClockId, clock_gettime};
+use tokio::runtime::Runtime;
 
 use super::channel::Channel;
+use super::template::Stock;
 use super::wire::Claim;
-use crate::component::Loaded;
+use crate::backend::Deaf;
 use crate::engine::Engine;
-use crate::execute::Executor;
 use crate::ticker::TICK;
 
 /// Where a cell has its channel.
@@ -46,19 +47,13 @@ pub(super) fn end(code: i32) -> ! {
 
 /// Everything that a cell does. The engine and the component are copies of the
 /// template's; the channel is its only way to anything else.
-pub(super) fn live(
-    executor: &Executor,
-    loaded: &Loaded,
-    images: &[BorrowedFd<'static>],
-    channel: OwnedFd,
-    template: Pid,
-) -> ! {
+pub(super) fn live(stock: &Stock<'_>, channel: OwnedFd, template: Pid, warm: bool) -> ! {
     // Panics of the host's code are caught where they belong; here, nobody
     // could read what they print.
     std::panic::set_hook(Box::new(|_| {}));
     let lived = catch_unwind(AssertUnwindSafe(|| {
-        let channel = settle(images, channel, template)?;
-        serve(executor, loaded, channel)
+        let channel = settle(stock.images, channel, template)?;
+        serve(stock, channel, warm)
     }));
     end(if matches!(lived, Ok(Ok(()))) { 0 } else { BROKEN });
 }
@@ -72,10 +67,14 @@ fn settle(images: &[BorrowedFd<'static>], channel: OwnedFd, template: Pid) -> io
     Ok(Channel(stdin()))
 }
 
-fn serve(executor: &Executor, loaded: &Loaded, channel: Channel) -> io::Result<()> {
+fn serve(stock: &Stock<'_>, channel: Channel, warm: bool) -> io::Result<()> {
+    let Stock { executor, loaded, .. } = stock;
     // After the fork, so that nothing of it is shared between cells. No IO
     // driver: files are read where they stand, and nothing else is open.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    if warm {
+        warm_up(stock, &runtime);
+    }
     let mut fds = Vec::new();
     let Some(claim) = channel.claim(&mut fds)? else { return Ok(()) };
     let received = now();
@@ -92,6 +91,28 @@ fn serve(executor: &Executor, loaded: &Loaded, channel: Channel) -> io::Result<(
         },
     };
     channel.report(&report, marks)
+}
+
+/// Runs our own component that does nothing, so that what the engine touches
+/// is in memory and this process's own. A stranger's would not do: nothing but
+/// the filter is shut yet.
+fn warm_up(stock: &Stock<'_>, runtime: &Runtime) {
+    let Some(warm) = stock.warm else { return };
+    let job = Job {
+        action: String::new(),
+        component: warm.component().to_owned(),
+        entry: Entry::Command { argv: Vec::new(), args_on_stdin: false, env: Vec::new() },
+        args: String::new(),
+        mounts: Vec::new(),
+        sealed: Vec::new(),
+        limits: JobLimits { memory: 4 << 20, ..super::ATTEMPT },
+        imports: UngrantedImports::Refuse,
+    };
+    let Ok(claim) = serde_json::to_vec(&Claim::Job(job)) else { return };
+    if let Ok(Claim::Job(job)) = serde_json::from_slice(&claim) {
+        let report = runtime.block_on(stock.executor.run(warm, &job, Vec::new(), Box::new(Deaf), pending()));
+        let _ = serde_json::to_vec(&report);
+    }
 }
 
 /// Shuts off everything but the job's folders and takes the means to undo it.

@@ -30,6 +30,7 @@ const FORKS: u64 = 10_000;
 
 pub(super) struct Keeper {
     helper: Helper,
+    warm: Option<Arc<Artefact>>,
     shared: Arc<Shared>,
     zygote: Option<Zygote>,
     /// Zygotes that were replaced, until their last templates have ended.
@@ -66,8 +67,8 @@ enum State {
 impl Keeper {
     /// Starts the thread. If that fails, whoever asks for a template learns of
     /// it because the answer never comes.
-    pub(super) fn start(helper: Helper, shared: Arc<Shared>) {
-        let mut keeper = Self { helper, shared, zygote: None, former: Vec::new(), tended: Vec::new() };
+    pub(super) fn start(helper: Helper, warm: Option<Arc<Artefact>>, shared: Arc<Shared>) {
+        let mut keeper = Self { helper, warm, shared, zygote: None, former: Vec::new(), tended: Vec::new() };
         let _ = std::thread::Builder::new().name("cells".into()).spawn(move || keeper.run());
     }
 
@@ -139,7 +140,7 @@ impl Keeper {
         // One that died since is replaced once.
         for _ in 0..2 {
             if self.zygote.is_none() {
-                self.zygote = Some(Zygote::start(&self.helper)?);
+                self.zygote = Some(Zygote::start(&self.helper, self.warm.as_deref())?);
             }
             let Some(zygote) = &self.zygote else { break };
             let (ours, theirs) = pair(SocketType::SEQPACKET)?;
@@ -181,10 +182,13 @@ impl Keeper {
             return;
         }
         let there = tended.template.idle().len() + tended.coming.len();
+        // Warming up takes as long as a small action: only while nobody waits,
+        // and there are others if somebody comes.
+        let warm = there > 0 && tended.template.waiting() == 0;
         for _ in there..tended.template.wanted() {
             let asked = pair(SocketType::STREAM).and_then(|(ours, theirs)| {
                 rustix::io::ioctl_fionbio(&ours, true).map_err(|errno| unavailable(errno))?;
-                wire::send(&tended.control, &ToTemplate::Cell, &[theirs.as_fd()])
+                wire::send(&tended.control, &ToTemplate::Cell { warm }, &[theirs.as_fd()])
                     .map_err(|error| unavailable(error))?;
                 Ok(ours)
             });
@@ -308,7 +312,7 @@ impl Tended {
 
 impl Zygote {
     #[expect(clippy::disallowed_methods, reason = "the zygote")]
-    fn start(helper: &Helper) -> Result<Self, Problem> {
+    fn start(helper: &Helper, warm: Option<&Artefact>) -> Result<Self, Problem> {
         let (ours, theirs) = pair(SocketType::SEQPACKET)?;
         let mut child = Program::new(&helper.program)
             .args(&helper.arguments)
@@ -329,7 +333,14 @@ impl Zygote {
         let first = wire::receive::<FromZygote>(&ours);
         rustix::io::ioctl_fionbio(&ours, false).map_err(|errno| unavailable(errno))?;
         let problem = match first {
-            Ok(Some((FromZygote::Ready, _))) => return Ok(Self { control: ours, child, forks: 0 }),
+            Ok(Some((FromZygote::Ready, _))) => {
+                if let Some(warm) = warm {
+                    let message = ToZygote::Warm { component: warm.component().to_owned() };
+                    // Who is gone by now is noticed with the next message.
+                    let _ = wire::send(&ours, &message, &[warm.file().as_fd()]);
+                }
+                return Ok(Self { control: ours, child, forks: 0 });
+            }
             Ok(Some((FromZygote::Failed(problem), _))) => problem,
             Ok(None) | Err(_) => unavailable(
                 "the program that was started for it does not answer: its `main` has to begin with `maybe_enter_cell`",

@@ -16,6 +16,7 @@ use tokio::sync::{Notify, oneshot};
 use super::Helper;
 use super::keeper::Keeper;
 use super::wire::Death;
+use crate::cache::CompileCache;
 use crate::component::Artefact;
 use crate::error::WasmError;
 
@@ -30,10 +31,16 @@ const IDLE: usize = 4;
 /// Components used before cells are kept ready for the next time.
 const HOT: u64 = 2;
 
+/// The component that idle cells warm up with, from `warm.wat`, and its
+/// digest; a test compares all three.
+const WARM: &[u8] = include_bytes!("warm.wasm");
+const WARM_DIGEST: &str = "3085712077f097b09228cc5cb8b6227e9a259116208251ffd8fb4140a059096e";
+
 /// Makes cells and hands them out. The processes live as long as this does.
 pub struct Cells {
     shared: Arc<Shared>,
     helper: Helper,
+    warm: Option<Arc<Artefact>>,
     keeper: OnceLock<()>,
 }
 
@@ -112,7 +119,15 @@ impl Cells {
             .map_err(|errno| WasmError::Cells(format!("no descriptors: {errno}")))?;
         let shared =
             Shared { templates: Mutex::default(), commands: Mutex::default(), wake, gone: AtomicBool::new(false) };
-        Ok(Self { shared: Arc::new(shared), helper, keeper: OnceLock::new() })
+        Ok(Self { shared: Arc::new(shared), helper, warm: None, keeper: OnceLock::new() })
+    }
+
+    /// Has idle cells run a small component of our own before their claim, so
+    /// that they are faster when it comes. Without it they work as well.
+    #[must_use]
+    pub fn warmed_by(mut self, cache: &CompileCache) -> Self {
+        self.warm = cache.get_or_compile(WARM_DIGEST, || Ok(WARM.to_vec()), &mut |_| {}).ok().map(Arc::new);
+        self
     }
 
     /// The artefact of a component that has a template already.
@@ -140,7 +155,7 @@ impl Cells {
         if let Some(template) = self.shared.find(artefact.component(), imports) {
             return Ok(template);
         }
-        self.keeper.get_or_init(|| Keeper::start(self.helper.clone(), Arc::clone(&self.shared)));
+        self.keeper.get_or_init(|| Keeper::start(self.helper.clone(), self.warm.clone(), Arc::clone(&self.shared)));
         let (answer, answered) = oneshot::channel();
         self.shared.command(Command::Make { artefact: Arc::clone(artefact), imports, answer });
         match tokio::time::timeout(ANSWER_MAX, answered).await {
@@ -270,6 +285,11 @@ impl Template {
         self.over.load(Ordering::SeqCst)
     }
 
+    /// How many wait for a cell.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
     /// How many cells should be idle or on their way. The first is made before
     /// it is wanted; more only for what is used again.
     pub(super) fn wanted(&self) -> usize {
@@ -278,7 +298,7 @@ impl Template {
             uses if uses < HOT => 0,
             _ => IDLE,
         };
-        ready.max(self.waiting.load(Ordering::SeqCst))
+        ready.max(self.waiting())
     }
 
     pub(super) fn idle(&self) -> MutexGuard<'_, VecDeque<Cell>> {
@@ -352,5 +372,16 @@ impl Fate {
             let _ = tokio::time::timeout(FATE_MAX, known).await;
         }
         self.death.get().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_warms_is_what_its_source_says() {
+        assert_eq!(wat::parse_str(include_str!("warm.wat")).unwrap(), WARM);
+        assert_eq!(env_contracts::Digest::of(WARM).as_str(), WARM_DIGEST);
     }
 }

@@ -21,6 +21,7 @@ use crate::execute::Executor;
 /// Loads the component, shuts itself in, and serves the control socket.
 pub(super) fn main(
     executor: &Executor,
+    warm: Option<&Loaded>,
     artefact: Artefact,
     imports: UngrantedImports,
     control: &OwnedFd,
@@ -29,7 +30,8 @@ pub(super) fn main(
     match prepare(executor, artefact, imports, control, zygote) {
         Ok((loaded, images)) => {
             if wire::send(control, &FromTemplate::Ready, &[]).is_ok() {
-                serve(executor, &loaded, &images, control);
+                let stock = Stock { executor, loaded: &loaded, warm, images: &images };
+                serve(&stock, control);
             }
         }
         Err(problem) => {
@@ -63,8 +65,16 @@ fn prepare(
     Ok((loaded, images))
 }
 
+/// What every cell is a copy of.
+pub(super) struct Stock<'a> {
+    pub(super) executor: &'a Executor,
+    pub(super) loaded: &'a Loaded,
+    pub(super) warm: Option<&'a Loaded>,
+    pub(super) images: &'a [BorrowedFd<'static>],
+}
+
 /// Makes cells until nobody wants more.
-fn serve(executor: &Executor, loaded: &Loaded, images: &[BorrowedFd<'static>], control: &OwnedFd) {
+fn serve(stock: &Stock<'_>, control: &OwnedFd) {
     let mut cells: Vec<(Pid, OwnedFd)> = Vec::new();
     let mut retired = false;
     while !retired || !cells.is_empty() {
@@ -89,8 +99,8 @@ fn serve(executor: &Executor, loaded: &Loaded, images: &[BorrowedFd<'static>], c
         if ready[0] {
             match wire::receive(control) {
                 Ok(Some((ToTemplate::Retire, _))) => retired = true,
-                Ok(Some((ToTemplate::Cell, fds))) => match <[OwnedFd; 1]>::try_from(fds) {
-                    Ok([channel]) => match make(executor, loaded, images, channel) {
+                Ok(Some((ToTemplate::Cell { warm }, fds))) => match <[OwnedFd; 1]>::try_from(fds) {
+                    Ok([channel]) => match make(stock, channel, warm) {
                         Ok(Some(cell)) => {
                             let born = FromTemplate::Born { pid: cell.0.as_raw_nonzero().get() };
                             if wire::send(control, &born, &[cell.1.as_fd()]).is_err() {
@@ -113,15 +123,10 @@ fn serve(executor: &Executor, loaded: &Loaded, images: &[BorrowedFd<'static>], c
 }
 
 /// Forks one cell.
-fn make(
-    executor: &Executor,
-    loaded: &Loaded,
-    images: &[BorrowedFd<'static>],
-    channel: OwnedFd,
-) -> io::Result<Option<(Pid, OwnedFd)>> {
+fn make(stock: &Stock<'_>, channel: OwnedFd, warm: bool) -> io::Result<Option<(Pid, OwnedFd)>> {
     let template = getpid();
     match zygote::fork()? {
-        None => inside::live(executor, loaded, images, channel, template),
+        None => inside::live(stock, channel, template, warm),
         Some(pid) => Ok(Some((pid, pidfd_open(pid, PidfdFlags::empty())?))),
     }
 }

@@ -26,6 +26,12 @@ const CONTROL_MAX: usize = 64 << 10;
 /// From the host to the zygote.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToZygote {
+    /// The first message: the component that idle cells warm up with. Brings
+    /// its artefact.
+    Warm {
+        /// Its digest.
+        component: String,
+    },
     /// Make a template of this component. Brings the artefact and the
     /// template's end of a control socket.
     Template { component: String, imports: UngrantedImports },
@@ -44,7 +50,11 @@ pub(super) enum FromZygote {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToTemplate {
     /// Make a cell. Brings the cell's end of its channel.
-    Cell,
+    Cell {
+        /// Whether it should get ready for its claim for longer than it takes
+        /// to be there.
+        warm: bool,
+    },
     /// Make no more, and end when the last one has ended.
     Retire,
 }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 use env_contracts::Problem;
+use glovebox_runtime::job::UngrantedImports;
 use rustix::process::{Pid, WaitOptions, getpid, wait};
 
 use super::wire::{self, FromZygote, ToZygote};
@@ -33,7 +34,17 @@ pub(super) fn main(parent: Option<i32>) -> ExitCode {
     if wire::send(&control, &FromZygote::Ready, &[]).is_err() {
         return ExitCode::FAILURE;
     }
-    while let Ok(Some((ToZygote::Template { component, imports }, fds))) = wire::receive(&control) {
+    let mut warm = None;
+    while let Ok(Some((message, fds))) = wire::receive(&control) {
+        let (component, imports) = match message {
+            ToZygote::Template { component, imports } => (component, imports),
+            ToZygote::Warm { component } => {
+                let loaded = fds.into_iter().next().map(|file| verified(file, component));
+                // Without it cells are slower, and nothing else.
+                warm = loaded.and_then(|artefact| executor.load(&artefact, UngrantedImports::Refuse).ok());
+                continue;
+            }
+        };
         // Templates that ended meanwhile.
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
         let Ok([file, own]) = <[OwnedFd; 2]>::try_from(fds) else { return ExitCode::FAILURE };
@@ -41,7 +52,7 @@ pub(super) fn main(parent: Option<i32>) -> ExitCode {
         // A fork that fails closes the template's control socket: the host sees that.
         if let Ok(None) = fork() {
             drop(control);
-            template::main(&executor, verified(file, component), imports, &own, zygote);
+            template::main(&executor, warm.as_deref(), verified(file, component), imports, &own, zygote);
         }
     }
     // The host is gone, or wants no more templates: those that are left end
