@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
     AuditLevel, Contract, Cpus, Egress, Identity, Imports, Ingress, Label, Mount, Os, Package, Persistence, Secret,
-    Sharing, Snapshot,
+    Sharing, Snapshot, Walls,
 };
 use crate::ids::checked_text;
 use crate::units::as_text;
@@ -87,6 +87,8 @@ pub enum Clause<'a> {
     Snapshot(Snapshot),
     /// `isolation.sharing`
     Sharing(Sharing),
+    /// `isolation.walls`
+    Walls(Walls),
     /// `data.label`
     Label(Label),
     /// `audit.level`
@@ -132,6 +134,7 @@ impl Clause<'_> {
             Self::Persistence(_) => "state.persistence".into(),
             Self::Snapshot(_) => "state.snapshot".into(),
             Self::Sharing(_) => "isolation.sharing".into(),
+            Self::Walls(_) => "isolation.walls".into(),
             Self::Label(_) => "data.label".into(),
             Self::Audit(_) => "audit.level".into(),
             Self::Retain(_) => "audit.retain".into(),
@@ -170,6 +173,7 @@ impl Clause<'_> {
             Self::Persistence(kept) => format!("{kept:?}").to_lowercase(),
             Self::Snapshot(when) => format!("{when:?}").to_lowercase(),
             Self::Sharing(sharing) => format!("one per {sharing:?}").to_lowercase(),
+            Self::Walls(Walls(count)) => format!("≥ {count}"),
             Self::Label(label) => format!("up to {label:?}").to_lowercase(),
             Self::Audit(level) => format!("{level:?}").to_lowercase(),
             Self::Retain(span) => format!("≥ {span}"),
@@ -238,6 +242,9 @@ impl Contract {
             out.push(Clause::Snapshot(self.state.snapshot));
         }
         out.push(Clause::Sharing(self.isolation.sharing));
+        if self.isolation.walls != Walls::default() {
+            out.push(Clause::Walls(self.isolation.walls));
+        }
         out.push(Clause::Label(self.data.label));
         out.push(Clause::Audit(self.audit.level));
         out.extend(self.audit.retain.map(Clause::Retain));

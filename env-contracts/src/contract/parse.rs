@@ -153,6 +153,8 @@ impl Contract {
         ensure(limits.idle.is_none_or(|span| !span.0.is_zero()), "limits.idle", "no action can speak all the time")?;
         ensure(limits.cpu.is_none_or(|span| !span.0.is_zero()), "limits.cpu", "no action can run on no time")?;
         ensure(limits.concurrency != Some(0), "limits.concurrency", "no action could ever run")?;
+        let walls = (1..=2).contains(&self.isolation.walls.0);
+        ensure(walls, "isolation.walls", "there are 1 or 2 walls between a tool and the host")?;
         ensure(
             limits.memory.is_none_or(|size| size >= MIN_MEMORY),
             "limits.memory",

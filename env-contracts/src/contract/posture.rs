@@ -155,6 +155,22 @@ pub struct Isolation {
     /// How far one environment is shared.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub sharing: Sharing,
+    /// How many walls stand between the tool and the host, at least.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub walls: Walls,
+}
+
+/// A number of walls, each of which holds if the others have a hole: 1, the
+/// engine or the container alone; 2, a process around it that the kernel shuts
+/// in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Walls(#[schemars(range(min = 1, max = 2))] pub u8);
+
+impl Default for Walls {
+    fn default() -> Self {
+        Self(1)
+    }
 }
 
 /// How far one environment is shared, from least to most.

@@ -6,7 +6,7 @@
 use env_contracts::{
     Access, Audit, AuditLevel, ByteSize, Cleanup, Contract, Data, Delegation, Egress, Identity, Imports, Inject,
     Isolation, Label, Limits, Mount, Network, Persistence, Scope, Secret, Sharing, Snapshot, Source, Span, State, Tls,
-    Wasm,
+    Walls, Wasm,
 };
 use glovebox_runtime::algebra::{self, Narrow};
 use proptest::collection::vec;
@@ -103,10 +103,11 @@ fn contracts() -> impl Strategy<Value = Contract> {
         option::of((1..3_u64).prop_map(Span::secs)),
         any::<bool>(),
         select(vec![Imports::Refuse, Imports::Stub]),
+        (1..=2_u8).prop_map(Walls),
     );
     (mounts(), network, secrets(), identity, limits(), small).prop_map(
         |(filesystem, network, secrets, identity, limits, small)| {
-            let (persistence, snapshot, sharing, label, level, retain, scratch, imports) = small;
+            let (persistence, snapshot, sharing, label, level, retain, scratch, imports, walls) = small;
             Contract {
                 filesystem,
                 network,
@@ -114,7 +115,7 @@ fn contracts() -> impl Strategy<Value = Contract> {
                 identity,
                 limits,
                 state: State { persistence, snapshot },
-                isolation: Isolation { sharing },
+                isolation: Isolation { sharing, walls },
                 data: Data { label },
                 audit: Audit { level, retain },
                 cleanup: Cleanup { scratch },
@@ -195,9 +196,10 @@ proptest! {
     fn a_delta_is_what_goes_beyond(a in contracts(), b in contracts()) {
         let within = algebra::narrow(&a, &scope_of(&b));
         prop_assert!(algebra::delta(&a, &scope_of(&within)).is_empty());
-        // Audit and cleanup can't be asked down; limits that are not asked
+        // Audit, cleanup and walls can't be asked down; limits that are not asked
         // for stay the tool's.
-        let asked = Contract { audit: a.audit.clone(), cleanup: a.cleanup.clone(), limits: b.limits.narrow(&a.limits), ..b.clone() };
+        let isolation = Isolation { walls: a.isolation.walls, ..b.isolation.clone() };
+        let asked = Contract { isolation, audit: a.audit.clone(), cleanup: a.cleanup.clone(), limits: b.limits.narrow(&a.limits), ..b.clone() };
         if !algebra::le(&asked, &a) {
             prop_assert!(!algebra::delta(&a, &scope_of(&asked)).is_empty(), "{asked:?}");
         }

@@ -1,7 +1,7 @@
 //! Which clauses a placement enforces, and by what.
 
 use env_contracts::{
-    Access, ByteSize, Clause, Cpus, Delegation, Imports, Os, Persistence, Sharing, Snapshot, Source, Span,
+    Access, ByteSize, Clause, Cpus, Delegation, Imports, Os, Persistence, Sharing, Snapshot, Source, Span, Walls,
 };
 use glovebox_runtime::Enforcement;
 
@@ -93,6 +93,12 @@ pub(crate) fn enforce(placement: Placement, clause: &Clause<'_>) -> Enforcement 
         Clause::Snapshot(_) => no("no snapshots are taken here", "`snapshot = \"never\"`"),
         Clause::Sharing(Sharing::Action) => walled("fresh instance for each action", "fresh process for each action"),
         Clause::Sharing(_) => no("no environment is kept between actions here", "`sharing = \"action\"`"),
+        Clause::Walls(Walls(..=1)) => by("the engine"),
+        Clause::Walls(Walls(2)) if cell => by("the engine; a process behind Landlock and seccomp"),
+        Clause::Walls(_) => no(
+            "so many walls don't stand here",
+            if cell { "`isolation.walls = 2`" } else { "`wasm.placement = \"cell\"` in the configuration" },
+        ),
         Clause::Label(_) => by("label on every artifact"),
         Clause::Audit(_) => by("artifact store"),
         Clause::Retain(_) => by("artifact store"),

@@ -16,13 +16,14 @@ pub fn effective_bounds(ceiling: &Ceiling, tenant: &str, agent: Option<&str>) ->
 }
 
 /// The contract with every absent limit filled in from the ceiling's, and with
-/// no less audit and cleanup than the ceiling wants: those take nothing from
-/// the tool.
+/// no less audit, cleanup and walls than the ceiling wants: those take nothing
+/// from the tool.
 #[must_use]
 pub fn fill(contract: &Contract, bounds: &Bounds) -> Contract {
     let mut out = contract.clone();
     out.audit = out.audit.narrow(&bounds.audit);
     out.cleanup = out.cleanup.narrow(&bounds.cleanup);
+    out.isolation.walls = out.isolation.walls.max(bounds.isolation.walls);
     let own = out.limits.clone();
     out.limits = own.narrow(&bounds.limits);
     // A limit that is written stays as it is written, so that asking for more
@@ -77,7 +78,7 @@ fn judge(clause: &Clause<'_>, contract: &Contract, bounds: &Bounds) -> (bool, Op
             (identity.delegation <= bounds.delegation, Some(format!("{:?}", bounds.delegation).to_lowercase()))
         }
         Clause::Persistence(_) | Clause::Snapshot(_) => (contract.state.le(&bounds.state), None),
-        Clause::Sharing(_) => {
+        Clause::Sharing(_) | Clause::Walls(_) => {
             (contract.isolation.le(&bounds.isolation), Some(Clause::Sharing(bounds.isolation.sharing).value()))
         }
         Clause::Label(_) => (contract.data.le(&bounds.data), Some(Clause::Label(bounds.data.label).value())),

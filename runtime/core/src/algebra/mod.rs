@@ -117,7 +117,7 @@ pub fn delta(tool: &Contract, scope: &Scope) -> Vec<Delta> {
         push(Clause::Persistence(asked.state.persistence), asked.state.le(&tool.state));
     }
     if scope.isolation.is_some() {
-        push(Clause::Sharing(asked.isolation.sharing), asked.isolation.le(&tool.isolation));
+        push(Clause::Sharing(asked.isolation.sharing), asked.isolation.sharing <= tool.isolation.sharing);
     }
     if scope.data.is_some() {
         push(Clause::Label(asked.data.label), asked.data.le(&tool.data));
@@ -125,7 +125,7 @@ pub fn delta(tool: &Contract, scope: &Scope) -> Vec<Delta> {
     if scope.wasm.is_some() {
         push(Clause::Imports(asked.wasm.imports), asked.wasm.le(&tool.wasm));
     }
-    // Audit and cleanup can't be asked down: narrowing takes the stricter of
-    // both, so that asking for less is no delta, only without effect.
+    // Audit, cleanup and walls can't be asked down: narrowing takes the stricter
+    // of both, so that asking for less is no delta, only without effect.
     out
 }

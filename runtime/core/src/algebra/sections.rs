@@ -194,7 +194,7 @@ macro_rules! ordered {
 
 ordered! {
     State { persistence grants, snapshot grants }
-    Isolation { sharing grants }
+    Isolation { sharing grants, walls protects }
     Data { label grants }
     Audit { level protects, retain protects }
     Cleanup { scratch protects }

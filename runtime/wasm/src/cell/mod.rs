@@ -21,6 +21,8 @@ mod conduct;
 mod inside;
 mod keeper;
 mod pool;
+#[cfg(test)]
+pub(crate) mod raw;
 mod template;
 mod verdict;
 mod wire;
