@@ -43,11 +43,10 @@ fn main() -> ExitCode {
     let table = Table::run(&selection);
     println!("{}", table.markdown());
     let kept = table.verdict();
-    match selection.write_to {
+    let well = match selection.write_to {
         Some(folder) => table.write(&folder),
         None if table.is_whole() && kept => table.compare(),
         None => kept,
-    }
-    .then_some(ExitCode::SUCCESS)
-    .unwrap_or(ExitCode::FAILURE)
+    };
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -87,7 +87,7 @@ fn storage(house: &House) {
     let seen = act(json!({ "do": "write-file" })).run().ends("completed(0)");
     assert!(seen.data()["refused"].is_string() && seen.noticed("limit-refused"), "{seen:?}");
     let size = seen.artifact("flood").len();
-    assert!(size <= 200 << 10 && size >= 128 << 10, "{size}");
+    assert!((128 << 10..=200 << 10).contains(&size), "{size}");
     let seen = act(json!({ "do": "set-size" })).run().succeeds();
     assert!(seen.data()["refused"].is_string(), "{seen:?}");
     assert_eq!(seen.artifact("sparse"), b"");
