@@ -15,6 +15,8 @@ macro_rules! builtin {
 /// Every built-in tool.
 pub(crate) fn all() -> Vec<Builtin> {
     vec![
+        builtin!("archive-extract", "archive.extract"),
+        builtin!("archive-list", "archive.list"),
         builtin!("fs-patch", "fs.patch"),
         builtin!("fs-read", "fs.read"),
         builtin!("fs-search", "fs.search"),

@@ -108,6 +108,10 @@ fn beside(absolute: &str) -> io::Result<(String, File)> {
 pub fn make_parents(path: &str) -> Result<(), Failure> {
     let absolute = resolve(path);
     let folder = absolute.rsplit_once('/').map_or("", |(folder, _)| folder);
+    // Asked first: to make a folder that is mounted is no usable path to WASI.
+    if fs::metadata(folder).is_ok_and(|facts| facts.is_dir()) {
+        return Ok(());
+    }
     fs::create_dir_all(folder).map_err(|error| Failure::writing(path, &error))
 }
 

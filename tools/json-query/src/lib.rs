@@ -25,8 +25,8 @@ use serde_json::value::RawValue;
 use filter::Filter;
 use results::{Results, Unfit};
 
-/// The longest filter, in bytes. The parser calls itself for some of them, and
-/// this many times it can.
+/// The longest filter, in bytes. Filters that people write are far shorter; one
+/// that is nothing but operators ends at the stack's limit before this.
 const MOST_FILTER: usize = 4096;
 
 /// The largest file, in bytes. A value takes up to twenty times the memory of

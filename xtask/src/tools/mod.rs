@@ -50,8 +50,10 @@ enum Shape {
 const WORKSPACES: [Workspace; 2] = [
     Workspace {
         folder: "tools",
-        shared: &["tools/guest", "tools/manifest", "tools/wit"],
+        shared: &["tools/archive", "tools/guest", "tools/manifest", "tools/wit"],
         guests: &[
+            Guest { name: "archive.extract", package: "archive-extract", shape: Shape::Tool },
+            Guest { name: "archive.list", package: "archive-list", shape: Shape::Tool },
             Guest { name: "fs.patch", package: "fs-patch", shape: Shape::Tool },
             Guest { name: "fs.read", package: "fs-read", shape: Shape::Tool },
             Guest { name: "fs.search", package: "fs-search", shape: Shape::Tool },

@@ -1,0 +1,5 @@
+//! Embeds the manifest.
+
+fn main() {
+    glovebox_manifest::embed();
+}
