@@ -10,6 +10,10 @@ const MOST_FILES: usize = 100;
 /// should write files.
 const MOST_HUNKS: usize = 2000;
 
+/// The largest line number: more lines than any file that is patched has bytes,
+/// and far from where sums would run over.
+const MOST_LINE: usize = 100_000_000;
+
 /// What a patch says of one file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FilePatch {
@@ -268,9 +272,10 @@ fn counts(begins: usize, lines: &[Line], said: (usize, usize)) -> Fault {
 fn ranges(header: &str) -> Option<(usize, usize, usize)> {
     let (ranges, _) = header.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
+    let number = |text: &str| text.parse().ok().filter(|number| *number <= MOST_LINE);
     let range = |text: &str| -> Option<(usize, usize)> {
         let (start, length) = text.split_once(',').unwrap_or((text, "1"));
-        Some((start.parse().ok()?, length.parse().ok()?))
+        Some((number(start)?, number(length)?))
     };
     let ((start, old), (_, new)) = (range(old)?, range(new)?);
     // Only a range without lines begins before the first one.

@@ -74,7 +74,7 @@ fn refusals_name_the_line() {
         (names.to_owned(), 3, "has no hunk"),
         (format!("{names}@@ 1 @@\n"), 3, "expected a hunk's header"),
         (format!("{names}@@ -0 +1 @@\n-a\n+b\n"), 3, "expected a hunk's header"),
-        (format!("{names}@@ -99999999999999999999 +1 @@\n-a\n+b\n"), 3, "expected a hunk's header"),
+        (format!("{names}@@ -100000001 +1 @@\n-a\n+b\n"), 3, "expected a hunk's header"),
         (format!("{names}@@ -1,3 +1,3 @@\n a\n-b\n+c\n"), 3, "counts 3 old and 3 new lines, but 2 and 2"),
         (format!("{names}@@ -1,2 +1 @@\n a\n+b\n-c\n"), 3, "counts 2 old and 1 new"),
         (format!("{names}@@ -1,2 +1,2 @@\n a\nb\n"), 3, "begin each line"),
