@@ -93,6 +93,16 @@ pub enum ManifestEntry {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         env: BTreeMap<String, String>,
     },
+    /// Through a function that the component exports with types of its own.
+    /// Arguments and result are its WIT types as JSON.
+    Export {
+        /// The interface that it stands in, as the component exports it, such
+        /// as `example:calc/ops@1.0.0`. Absent: the component itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interface: Option<String>,
+        /// The function's name.
+        function: String,
+    },
 }
 
 /// What stands on a command's standard input.
@@ -269,6 +279,14 @@ impl Manifest {
                 "an example has either `expect` or `error`",
             )?;
             ensure(example.args.is_object(), &key, "arguments are an object")?;
+        }
+        if let ManifestEntry::Export { interface, function } = &self.entry {
+            ensure(!function.is_empty(), "entry.function", "name the function")?;
+            ensure(
+                interface.as_ref().is_none_or(|name| !name.is_empty()),
+                "entry.interface",
+                "leave it out or name it",
+            )?;
         }
         if let ManifestEntry::Command { argv, env, .. } = &self.entry {
             ensure(argv.len() <= 256, "entry.argv", "at most 256 arguments")?;

@@ -128,6 +128,47 @@ impl FromStr for Span {
     }
 }
 
+/// A moment to the second, written as RFC 3339: `"2026-01-01T00:00:00Z"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// The first second of the year 2000.
+    pub const Y2000: Self = Self(946_684_800);
+
+    /// So many seconds after the beginning of 1970.
+    pub fn seconds(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = i64::try_from(self.0).unwrap_or(i64::MAX);
+        match jiff::Timestamp::from_second(seconds) {
+            Ok(timestamp) => timestamp.fmt(f),
+            // No moment that was parsed is so late.
+            Err(_) => seconds.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Moment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || {
+            let text = crate::ids::shown(text);
+            format!("`{text}` is not a moment: write a whole second since 1970, such as `2026-01-01T00:00:00Z`")
+        };
+        let timestamp: jiff::Timestamp = text.parse().map_err(|_| bad())?;
+        if timestamp.subsec_nanosecond() != 0 {
+            return Err(bad());
+        }
+        u64::try_from(timestamp.as_second()).map(Self).map_err(|_| bad())
+    }
+}
+
 /// Serde and schema for a type that is written as text.
 macro_rules! as_text {
     ($name:ident, $schema_name:literal, $pattern:literal, $description:expr) => {
@@ -163,6 +204,12 @@ as_text!(
     "^[0-9]+ *(B|kB|KiB|MB|MiB|GB|GiB|TB|TiB)$",
     "A number of bytes with a unit, such as \"256MiB\"."
 );
+as_text!(
+    Moment,
+    "Moment",
+    "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}([Zz]|[+-][0-9]{2}:[0-9]{2})$",
+    "A moment to the second, such as \"2026-01-01T00:00:00Z\"."
+);
 as_text!(Span, "Span", "^[0-9]+(us|ms|s|m|h|d)$", "A length of time with a unit, such as \"30s\".");
 
 #[cfg(test)]
@@ -178,6 +225,15 @@ mod tests {
             assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
         }
         assert_eq!("1 MB".parse::<ByteSize>().unwrap(), ByteSize(1_000_000));
+    }
+
+    #[test]
+    fn moments_are_whole_seconds_since_1970() {
+        let moment = "2026-01-01T01:00:00+01:00".parse::<Moment>().unwrap();
+        assert_eq!((moment.seconds(), moment.to_string().as_str()), (1_767_225_600, "2026-01-01T00:00:00Z"));
+        for text in ["", "2026-01-01", "1969-12-31T23:59:59Z", "2026-01-01T00:00:00.5Z", "2026-01-01T00:00:00", "now"] {
+            assert!(text.parse::<Moment>().is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -53,6 +53,7 @@ fn the_example_shows_every_clause_and_survives_json() {
         "audit.retain",
         "cleanup.scratch",
         "wasm.imports",
+        "wasm.deterministic",
     ] {
         assert!(stated.iter().any(|path| path == clause), "example.toml lacks {clause}");
     }
@@ -69,6 +70,7 @@ fn errors_name_the_key_and_show_the_line() {
     );
     for (text, named) in [
         ("[limits]\nmemory = \"12 parsecs\"\n", "12 parsecs"),
+        ("[wasm]\ndeterministic = { seed = 7, time = \"noon\" }\n", "noon"),
         ("[limits]\nmemory = \"99999999999TiB\"\n", "99999999999TiB"),
         ("[limits]\nmemory = \"1B\"\n", "limits.memory"),
         ("[limits]\nwall = \"0s\"\n", "limits.wall"),

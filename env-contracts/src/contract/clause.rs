@@ -8,8 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    AuditLevel, Contract, Cpus, Egress, Identity, Imports, Ingress, Label, Mount, Os, Package, Persistence, Secret,
-    Sharing, Snapshot, Walls,
+    AuditLevel, Contract, Cpus, Deterministic, Egress, Identity, Imports, Ingress, Label, Mount, Os, Package,
+    Persistence, Secret, Sharing, Snapshot, Walls,
 };
 use crate::ids::checked_text;
 use crate::units::as_text;
@@ -99,6 +99,8 @@ pub enum Clause<'a> {
     CleanScratch(bool),
     /// `wasm.imports`
     Imports(Imports),
+    /// `wasm.deterministic`
+    Deterministic(&'a Deterministic),
 }
 
 impl Clause<'_> {
@@ -140,6 +142,7 @@ impl Clause<'_> {
             Self::Retain(_) => "audit.retain".into(),
             Self::CleanScratch(_) => "cleanup.scratch".into(),
             Self::Imports(_) => "wasm.imports".into(),
+            Self::Deterministic(_) => "wasm.deterministic".into(),
         };
         ClausePath(text)
     }
@@ -179,6 +182,7 @@ impl Clause<'_> {
             Self::Retain(span) => format!("≥ {span}"),
             Self::CleanScratch(on) => if *on { "removed" } else { "kept" }.into(),
             Self::Imports(imports) => format!("{imports:?}").to_lowercase(),
+            Self::Deterministic(chosen) => format!("seed {}, from {}", chosen.seed, chosen.time),
         }
     }
 
@@ -250,6 +254,7 @@ impl Contract {
         out.extend(self.audit.retain.map(Clause::Retain));
         out.push(Clause::CleanScratch(self.cleanup.scratch));
         out.push(Clause::Imports(self.wasm.imports));
+        out.extend(self.wasm.deterministic.as_ref().map(Clause::Deterministic));
         out
     }
 }

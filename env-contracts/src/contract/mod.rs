@@ -19,8 +19,8 @@ pub use network::{Egress, HostPattern, Ingress, Network, Protocol, Tls};
 pub(crate) use parse::from_toml as contract_from_toml;
 pub use parse::{ContractError, Position};
 pub use posture::{
-    Audit, AuditLevel, Cleanup, Data, Degrade, Delegation, Identity, Imports, Inject, Isolation, Kind, Label, Os,
-    Package, Persistence, Platform, Secret, Sharing, Snapshot, State, Walls, Wasm,
+    Audit, AuditLevel, Cleanup, Data, Degrade, Delegation, Deterministic, Identity, Imports, Inject, Isolation, Kind,
+    Label, Os, Package, Persistence, Platform, Secret, Sharing, Snapshot, State, Walls, Wasm,
 };
 pub use scope::{Bounds, Ceiling, MountBound, Scope};
 

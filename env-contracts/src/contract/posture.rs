@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::HostPattern;
-use crate::{Digest, Name, Span};
+use crate::{Digest, Moment, Name, Span};
 
 /// Where the action must run. Absent: anywhere.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -257,6 +257,30 @@ pub struct Wasm {
     /// What happens to imports that the contract does not grant.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub imports: Imports,
+    /// The same clock and the same random numbers in every run. Absent: the
+    /// real ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deterministic: Option<Deterministic>,
+}
+
+/// A clock and random numbers that are the same in every run: for replays. It
+/// grants less than their absence, whatever seed and moment are chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Deterministic {
+    /// What all random numbers follow from.
+    pub seed: u64,
+    /// When it seems to begin.
+    #[serde(default = "Deterministic::beginning")]
+    pub time: Moment,
+}
+
+impl Deterministic {
+    /// When it seems to begin if nothing else is said: the first second of
+    /// 2000, which no program takes for a clock that was never set.
+    pub fn beginning() -> Moment {
+        Moment::Y2000
+    }
 }
 
 /// What happens to imports that a contract does not grant.

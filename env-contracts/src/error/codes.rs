@@ -84,7 +84,7 @@ codes! {
     /// The component imports interfaces that its contract does not grant.
     ComponentImports = "component-imports", exit 2, http 400, retry false, "build without them, or set `wasm.imports = \"stub\"` in the contract: they then answer access-denied";
     /// The component exports nothing that can be called.
-    ComponentExports = "component-exports", exit 2, http 400, retry false, "export the `glovebox:tool/tool` interface or `wasi:cli/run`";
+    ComponentExports = "component-exports", exit 2, http 400, retry false, "export functions, the `glovebox:tool/tool` interface, or `wasi:cli/run`";
     /// The component could not be compiled within the limits.
     CompileFailed = "compile-failed", exit 2, http 400, retry false, "the message says what the compiler met; a smaller component may help";
     /// No artifact of that name exists here.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use env_contracts::Moment;
 
 /// Runs untrusted tool code, inside what its Environment Contract names.
 #[derive(Debug, Parser)]
@@ -121,7 +122,8 @@ Examples:
   glovebox run fs.search --arg pattern=TODO --workspace ~/src/project --json
   glovebox run fs.read --args '{\"path\": \"Cargo.toml\", \"line_count\": 20}' --raw
   echo '{\"path\": \"a.txt\"}' | glovebox run text.count --args -
-  glovebox run my.tool --input table=data.csv --contract stricter.toml")]
+  glovebox run my.tool --input table=data.csv --contract stricter.toml
+  glovebox run my.tool --seed 7 --time 2026-01-01T00:00:00Z")]
 pub(crate) struct RunArgs {
     /// The tool: NAME (its newest version) or NAME@VERSION.
     pub(crate) tool: String,
@@ -144,6 +146,13 @@ pub(crate) struct RunArgs {
     /// those that are present count.
     #[arg(long, value_name = "FILE")]
     pub(crate) contract: Option<PathBuf>,
+    /// Give the tool a clock and random numbers that are the same in every run
+    /// with this number, so that the run can be repeated.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// When that clock begins: 2000-01-01T00:00:00Z if nothing else is said.
+    #[arg(long, value_name = "TIME", requires = "seed")]
+    pub(crate) time: Option<Moment>,
     /// Print the whole Observation as JSON; where there is none, the problem.
     #[arg(long, conflicts_with = "raw")]
     pub(crate) json: bool,
@@ -156,9 +165,10 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolCommand {
     /// Register a component. Its manifest is FILE's sibling `tool.toml`, or
-    /// the one named; without any, a command gets one that is printed.
+    /// the one named; without any, a command gets one that is printed, and so
+    /// does each function that the component exports with types of its own.
     #[command(
-        after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter"
+        after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter\n  glovebox tool add ./calc.wasm --export add --name calc.add"
     )]
     Add(ToolAddArgs),
     /// List what is registered.
@@ -198,12 +208,16 @@ pub(crate) struct ToolAddArgs {
     /// Its manifest.
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
-    /// The name for a command that has no manifest.
+    /// The name for a command or function that has no manifest.
     #[arg(long, conflicts_with = "manifest")]
     pub(crate) name: Option<String>,
-    /// The version for a command that has no manifest.
+    /// The version for commands and functions that have no manifest.
     #[arg(long, default_value = "0.1.0", conflicts_with = "manifest")]
     pub(crate) version: String,
+    /// Of the functions that a component exports, only this one: FUNCTION, or
+    /// INTERFACE#FUNCTION. Repeat it for more.
+    #[arg(long, value_name = "FUNCTION", conflicts_with = "manifest")]
+    pub(crate) export: Vec<String>,
 }
 
 #[derive(Debug, Args)]

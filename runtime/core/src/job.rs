@@ -32,6 +32,9 @@ pub struct Job {
     pub limits: JobLimits,
     /// What happens to imports that nothing grants.
     pub imports: UngrantedImports,
+    /// A clock and random numbers that are the same in every run; none: the
+    /// real ones.
+    pub deterministic: Option<env_contracts::Deterministic>,
 }
 
 /// The descriptors of a job, owned; [`FdIndex`] counts into them.
@@ -58,6 +61,14 @@ pub enum Entry {
         args_on_stdin: bool,
         /// The environment, complete; the host's is never inherited.
         env: Vec<(String, String)>,
+    },
+    /// A function that the component exports with types of its own; the
+    /// arguments are its parameters by name.
+    Export {
+        /// The exported interface it stands in; none is the component itself.
+        interface: Option<String>,
+        /// The function's name.
+        function: String,
     },
 }
 

@@ -4,9 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use env_contracts::{
-    Access, Audit, AuditLevel, ByteSize, Cleanup, Contract, Data, Delegation, Egress, Identity, Imports, Inject,
-    Isolation, Label, Limits, Mount, Network, Persistence, Scope, Secret, Sharing, Snapshot, Source, Span, State, Tls,
-    Walls, Wasm,
+    Access, Audit, AuditLevel, ByteSize, Cleanup, Contract, Data, Delegation, Deterministic, Egress, Identity, Imports,
+    Inject, Isolation, Label, Limits, Mount, Network, Persistence, Scope, Secret, Sharing, Snapshot, Source, Span,
+    State, Tls, Walls, Wasm,
 };
 use glovebox_runtime::algebra::{self, Narrow};
 use proptest::collection::vec;
@@ -103,11 +103,14 @@ fn contracts() -> impl Strategy<Value = Contract> {
         option::of((1..3_u64).prop_map(Span::secs)),
         any::<bool>(),
         select(vec![Imports::Refuse, Imports::Stub]),
-        (1..=2_u8).prop_map(Walls),
+        (
+            (1..=2_u8).prop_map(Walls),
+            option::of((1..3_u64).prop_map(|seed| Deterministic { seed, time: Deterministic::beginning() })),
+        ),
     );
     (mounts(), network, secrets(), identity, limits(), small).prop_map(
         |(filesystem, network, secrets, identity, limits, small)| {
-            let (persistence, snapshot, sharing, label, level, retain, scratch, imports, walls) = small;
+            let (persistence, snapshot, sharing, label, level, retain, scratch, imports, (walls, deterministic)) = small;
             Contract {
                 filesystem,
                 network,
@@ -119,7 +122,7 @@ fn contracts() -> impl Strategy<Value = Contract> {
                 data: Data { label },
                 audit: Audit { level, retain },
                 cleanup: Cleanup { scratch },
-                wasm: Wasm { imports },
+                wasm: Wasm { imports, deterministic },
                 ..Contract::default()
             }
         },
@@ -199,7 +202,10 @@ proptest! {
         // Audit, cleanup and walls can't be asked down; limits that are not asked
         // for stay the tool's.
         let isolation = Isolation { walls: a.isolation.walls, ..b.isolation.clone() };
-        let asked = Contract { isolation, audit: a.audit.clone(), cleanup: a.cleanup.clone(), limits: b.limits.narrow(&a.limits), ..b.clone() };
+        let wasm = Wasm { imports: b.wasm.imports, ..a.wasm.narrow(&b.wasm) };
+        let (audit, cleanup) = (a.audit.clone(), a.cleanup.clone());
+        let limits = b.limits.narrow(&a.limits);
+        let asked = Contract { isolation, audit, cleanup, limits, wasm, ..b.clone() };
         if !algebra::le(&asked, &a) {
             prop_assert!(!algebra::delta(&a, &scope_of(&asked)).is_empty(), "{asked:?}");
         }

@@ -127,6 +127,7 @@ impl Work {
                 inodes: 10_000,
             },
             imports: UngrantedImports::Refuse,
+            deterministic: None,
         };
         Self { job, folders }
     }

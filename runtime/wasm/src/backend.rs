@@ -325,6 +325,7 @@ fn job(bound: Bound) -> (Job, Descriptors, Prepared) {
         component: plan.artifact.to_string(),
         entry: entry(registered.entry, registered.name),
         imports: plan.contract.wasm.imports.into(),
+        deterministic: plan.contract.wasm.deterministic,
         args: plan.arguments,
         mounts,
         sealed,
@@ -345,6 +346,7 @@ fn job(bound: Bound) -> (Job, Descriptors, Prepared) {
 fn entry(entry: ManifestEntry, name: String) -> Entry {
     match entry {
         ManifestEntry::Tool { name: own } => Entry::Tool { name: own.unwrap_or(name) },
+        ManifestEntry::Export { interface, function } => Entry::Export { interface, function },
         ManifestEntry::Command { argv, stdin, env, .. } => Entry::Command {
             argv: if argv.is_empty() { vec![name] } else { argv },
             args_on_stdin: stdin == Stdin::Args,

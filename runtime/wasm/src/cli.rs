@@ -30,7 +30,7 @@ impl Surroundings {
     pub(crate) fn of(job: &Job) -> Self {
         let directory = job.mounts.iter().any(|mount| mount.guest == HOME).then_some(HOME);
         match &job.entry {
-            Entry::Tool { .. } => Self { directory, ..Self::default() },
+            Entry::Tool { .. } | Entry::Export { .. } => Self { directory, ..Self::default() },
             Entry::Command { argv, args_on_stdin, env } => {
                 let input = if *args_on_stdin { Bytes::copy_from_slice(job.args.as_bytes()) } else { Bytes::new() };
                 Self { arguments: argv.clone(), environment: env.clone(), directory, input: Listener::new(input) }

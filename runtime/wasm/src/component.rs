@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glovebox_runtime::job::UngrantedImports;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime_wasi::p2::bindings::CommandPre;
 
 use crate::bindings::tool::ToolComponentPre;
@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::error::WasmError;
 use crate::link;
 use crate::state::State;
+use crate::typed;
 
 /// Loaded components kept in memory. What is pushed out is loaded again from
 /// the cache when it is wanted.
@@ -61,6 +62,8 @@ pub struct Loaded {
     imports: UngrantedImports,
     pub(crate) tool: Option<ToolComponentPre<State>>,
     pub(crate) command: Option<CommandPre<State>>,
+    /// For exports of its own.
+    pub(crate) plain: InstancePre<State>,
 }
 
 impl Loaded {
@@ -77,6 +80,11 @@ impl Loaded {
     /// Whether it is a WASI command.
     pub fn is_command(&self) -> bool {
         self.command.is_some()
+    }
+
+    /// Whether it exports this function, in this interface or by itself.
+    pub fn exports(&self, interface: Option<&str>, function: &str) -> bool {
+        typed::find(self.plain.component(), interface, function).is_some()
     }
 }
 
@@ -130,9 +138,10 @@ impl Library {
             component: artefact.component.clone(),
             imports,
             tool: ToolComponentPre::new(ready.clone()).ok(),
-            command: CommandPre::new(ready).ok(),
+            command: CommandPre::new(ready.clone()).ok(),
+            plain: ready,
         });
-        if loaded.tool.is_none() && loaded.command.is_none() {
+        if loaded.tool.is_none() && loaded.command.is_none() && !typed::exports_any(engine, &component) {
             let exports = component.component_type();
             let found = exports.exports(engine).map(|(name, _)| crate::name::bounded(name)).collect();
             return Err(WasmError::Exports { found });

@@ -103,6 +103,7 @@ pub(crate) fn enforce(placement: Placement, clause: &Clause<'_>) -> Enforcement 
         Clause::Audit(_) => by("artifact store"),
         Clause::Retain(_) => by("artifact store"),
         Clause::CleanScratch(_) => by("run folder"),
+        Clause::Deterministic(_) => by("seeded generator, clock that moves with readings and waits"),
         Clause::Imports(Imports::Refuse) => by("only granted interfaces are linked"),
         Clause::Imports(Imports::Stub) => by("what is not granted answers access-denied or traps"),
     }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use env_contracts::{Code, Problem};
 use glovebox_runtime::job::{
-    Descriptors, End, Entry, Frame, FrameSink, Job, JobLimits, JobReport, JobUsage, Timer, UngrantedImports,
+    Descriptors, End, Entry, Frame, FrameSink, Job, JobLimits, JobReport, JobUsage, Timer, ToolFailure,
+    UngrantedImports,
 };
 use tokio::time::Sleep;
 use wasmtime::{Store, UpdateDeadline};
@@ -24,6 +25,7 @@ use crate::fs::{Files, FilesError, HiddenLists};
 use crate::outcome::{self, Facts};
 use crate::run::Run;
 use crate::state::State;
+use crate::typed;
 
 /// Bytes that pass from the guest to the host in a single call: a result, a
 /// write, a list of strings. They become host memory before anyone sees them.
@@ -54,6 +56,10 @@ pub(crate) enum Answer {
     Described(String),
     Tool(Result<Output, ToolError>),
     Command(Result<(), ()>),
+    /// The result as JSON, or the failure that it says.
+    Export(Result<String, ToolFailure>),
+    /// The function can't be called with these arguments.
+    Refused(Problem),
 }
 
 /// How the host saw it end.
@@ -110,12 +116,15 @@ impl Executor {
             return without_run(End::HostFailed("the job is for another component than the one loaded".into()));
         }
         let missing = match &job.entry {
-            Entry::Tool { .. } if !loaded.is_tool() => Some("the component does not export `glovebox:tool/tool`"),
-            Entry::Command { .. } if !loaded.is_command() => Some("the component does not export `wasi:cli/run`"),
-            _ => None,
+            Entry::Tool { .. } => (!loaded.is_tool()).then(|| "glovebox:tool/tool".to_owned()),
+            Entry::Command { .. } => (!loaded.is_command()).then(|| "wasi:cli/run".to_owned()),
+            Entry::Export { interface, function } => {
+                (!loaded.exports(interface.as_deref(), function)).then(|| typed::place(interface.as_deref(), function))
+            }
         };
         if let Some(missing) = missing {
-            return without_run(End::Refused(Problem::new(Code::ComponentExports, missing)));
+            let message = format!("the component does not export `{missing}`");
+            return without_run(End::Refused(Problem::new(Code::ComponentExports, message)));
         }
         let files = match Files::new(job, fds, &self.hidden) {
             Ok(files) => files,
@@ -177,7 +186,11 @@ async fn execute(
     }
 
     let run = Arc::new(Run::new(sink, limits));
-    let state = State::new(Arc::clone(&run), limits.memory, files, surroundings);
+    let deterministic = match &what {
+        Call::Job(job) => job.deterministic.as_ref(),
+        Call::Describe => None,
+    };
+    let state = State::new(Arc::clone(&run), limits.memory, files, surroundings, deterministic);
     let mut store = Store::new(loaded.engine.raw(), state);
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(HOST_CALL_BYTES);
@@ -240,12 +253,19 @@ async fn call(store: &mut Store<State>, run: &Run, loaded: &Loaded, what: Call<'
                 let tool = loaded.tool.as_ref().ok_or_else(missing)?.instantiate_async(&mut *store).await?;
                 run.enter();
                 let context = Context {
-                    request_id: job.action.clone(),
+                    request_id: match &job.deterministic {
+                        // An action's id differs from run to run.
+                        Some(chosen) => format!("seed-{}", chosen.seed),
+                        None => job.action.clone(),
+                    },
                     deadline_ms: u64::try_from(job.limits.wall.as_millis()).unwrap_or(u64::MAX),
                     locale: None,
                     idempotency_key: None,
                 };
                 tool.glovebox_tool_tool().call_call(store, name, &job.args, &context).await.map(Answer::Tool)
+            }
+            Entry::Export { interface, function } => {
+                typed::call(store, run, &loaded.plain, interface.as_deref(), function, &job.args).await
             }
             Entry::Command { .. } => {
                 let command = loaded.command.as_ref().ok_or_else(missing)?.instantiate_async(&mut *store).await?;

@@ -14,23 +14,33 @@ const BURST: f64 = 200.0;
 /// How many come through in a second after that.
 const PER_SECOND: f64 = 50.0;
 
+/// How many come through at all where every run has to be the same: what comes
+/// through then can't depend on time.
+const COUNTED: f64 = 1_000.0;
+
 /// How much the tool says: a bucket that fills with time.
 pub(crate) struct Chatter {
     credit: f64,
+    refills: bool,
     last: Option<Instant>,
     dropped: u64,
 }
 
 impl Default for Chatter {
     fn default() -> Self {
-        Self { credit: BURST, last: None, dropped: 0 }
+        Self { credit: BURST, refills: true, last: None, dropped: 0 }
     }
 }
 
 impl Chatter {
+    /// A bucket that never fills again.
+    pub(crate) fn counted() -> Self {
+        Self { credit: COUNTED, refills: false, ..Self::default() }
+    }
+
     fn admit(&mut self) -> bool {
         let now = Instant::now();
-        if let Some(last) = self.last {
+        if let (true, Some(last)) = (self.refills, self.last) {
             let gained = now.duration_since(last).as_secs_f64() * PER_SECOND;
             self.credit = (self.credit + gained).min(BURST);
         }

@@ -1,7 +1,7 @@
 //! What a file is, from its bytes alone: nothing is compiled, nothing is run.
 
 use glovebox_runtime::job::UngrantedImports;
-use wasmparser::{Encoding, Parser, Payload};
+use wasmparser::{ComponentExternalKind, ComponentTypeRef, Encoding, Parser, Payload, TypeBounds};
 
 use crate::error::WasmError;
 use crate::{link, name};
@@ -12,6 +12,8 @@ const NAMES_MAX: usize = 10_000;
 const TOOL: &str = "glovebox:tool/tool@0.1.";
 /// A WASI command, any version that this host speaks.
 const COMMAND: &str = "wasi:cli/run@0.2.";
+/// The custom section in which a module says what component it is to be.
+const COMPONENT_TYPE: &str = "component-type";
 /// What a preview 1 command exports.
 const START: &str = "_start";
 /// Where a preview 1 module imports its system interface from.
@@ -36,6 +38,9 @@ pub struct Inspection {
     pub tool: bool,
     /// Whether it is a command.
     pub command: bool,
+    /// Whether it exports functions of its own, perhaps in interfaces. Which
+    /// of them can be called, [`typed::exports`](crate::typed::exports) says.
+    pub functions: bool,
 }
 
 /// What a file holds.
@@ -54,7 +59,7 @@ impl Inspection {
     /// # Errors
     /// [`WasmError::Exports`] or [`WasmError::Imports`], with the names.
     pub fn check(&self, imports: UngrantedImports) -> Result<(), WasmError> {
-        if !self.tool && !self.command {
+        if !self.tool && !self.command && !self.functions {
             return Err(WasmError::Exports { found: self.exports.clone() });
         }
         if imports == UngrantedImports::Refuse && !self.ungranted.is_empty() {
@@ -99,14 +104,24 @@ pub fn inspect(bytes: &[u8], limit: u64) -> Result<Inspection, WasmError> {
             _ if depth > 1 => {}
             Payload::ComponentImportSection(section) => {
                 for import in section {
-                    names.import(import.map_err(malformed)?.name.name)?;
+                    let import = import.map_err(malformed)?;
+                    // A name for a type is all that this is; nobody has to
+                    // provide it.
+                    if !matches!(import.ty, ComponentTypeRef::Type(TypeBounds::Eq(_))) {
+                        names.import(import.name.name)?;
+                    }
                 }
             }
             Payload::ComponentExportSection(section) => {
                 for export in section {
-                    names.export(export.map_err(malformed)?.name.name)?;
+                    let export = export.map_err(malformed)?;
+                    let callable = matches!(export.kind, ComponentExternalKind::Func | ComponentExternalKind::Instance);
+                    names.functions |= callable && !is_ours(export.name.name);
+                    names.export(export.name.name)?;
                 }
             }
+            // What a module's functions take and give stands there.
+            Payload::CustomSection(section) if section.name().starts_with(COMPONENT_TYPE) => names.functions = true,
             Payload::ImportSection(section) => {
                 for import in section.into_imports() {
                     names.import(import.map_err(malformed)?.module)?;
@@ -131,6 +146,7 @@ pub fn inspect(bytes: &[u8], limit: u64) -> Result<Inspection, WasmError> {
 struct Names<'a> {
     imports: Vec<&'a str>,
     exports: Vec<&'a str>,
+    functions: bool,
 }
 
 impl<'a> Names<'a> {
@@ -170,8 +186,14 @@ impl<'a> Names<'a> {
             ungranted: bounded(&ungranted),
             tool,
             command,
+            functions: self.functions,
         }
     }
+}
+
+/// Whether an export is one of those that are called by what they are.
+fn is_ours(export: &str) -> bool {
+    export.starts_with(TOOL) || export.starts_with(COMMAND)
 }
 
 fn push<'a>(names: &mut Vec<&'a str>, name: &'a str) -> Result<(), WasmError> {

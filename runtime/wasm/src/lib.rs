@@ -50,6 +50,7 @@ mod bindings;
 mod cache;
 mod cell;
 mod cli;
+mod clocks;
 mod compile;
 mod component;
 mod enforce;
@@ -68,6 +69,7 @@ mod run;
 mod state;
 mod stdio;
 mod ticker;
+pub mod typed;
 
 pub use adapt::adapt;
 pub use backend::{Placement, WasmBackend};

@@ -3,7 +3,6 @@
 use glovebox_runtime::job::UngrantedImports;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasData, HasSelf, Linker, LinkerInstance, ResourceTable, ResourceType};
-use wasmtime_wasi::clocks::{WasiClocks, WasiClocksCtxView};
 use wasmtime_wasi::p2::bindings as wasi;
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsCtx, WasiSocketsCtxView};
 
@@ -68,8 +67,8 @@ pub(crate) fn granted(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Stat
     wasi::io::error::add_to_linker::<_, Table>(l, |state| &mut state.table)?;
     wasi::io::poll::add_to_linker::<_, Table>(l, |state| &mut state.table)?;
     wasi::io::streams::add_to_linker::<_, Table>(l, |state| &mut state.table)?;
-    wasi::clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, clocks)?;
-    wasi::clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, clocks)?;
+    wasi::clocks::wall_clock::add_to_linker::<_, HasSelf<State>>(l, |state| state)?;
+    wasi::clocks::monotonic_clock::add_to_linker::<_, HasSelf<State>>(l, |state| state)?;
     wasi::random::random::add_to_linker::<_, HasSelf<State>>(l, |state| state)?;
     wasi::random::insecure::add_to_linker::<_, HasSelf<State>>(l, |state| state)?;
     wasi::random::insecure_seed::add_to_linker::<_, HasSelf<State>>(l, |state| state)?;
@@ -126,7 +125,7 @@ pub(crate) fn check(
     let ungranted: Vec<String> = component
         .component_type()
         .imports(engine)
-        .filter(|(import, _)| !is_granted(import))
+        .filter(|(import, item)| !matches!(item.ty, ComponentItem::Type(_)) && !is_granted(import))
         .map(|(import, _)| name::bounded(import))
         .collect();
     if ungranted.is_empty() { Ok(()) } else { Err(WasmError::Imports { ungranted }) }
@@ -137,10 +136,6 @@ struct Table;
 
 impl HasData for Table {
     type Data<'a> = &'a mut ResourceTable;
-}
-
-fn clocks(state: &mut State) -> WasiClocksCtxView<'_> {
-    WasiClocksCtxView { ctx: &mut state.clocks, table: &mut state.table }
 }
 
 fn sockets(state: &mut State) -> WasiSocketsCtxView<'_> {

@@ -52,13 +52,10 @@ pub(crate) fn end(ended: Ended, facts: &Facts, run: &Run) -> End {
             });
             returned(content, described.collect())
         }
-        Ended::Done(Ok(Answer::Tool(Err(error)))) => match denied(facts) {
-            Some(limit) => {
-                run.frame(Frame::Log { level: "error", message: cut(&error.message, MESSAGE_MAX) });
-                End::LimitHit(limit)
-            }
-            None => End::Failed(failure(error)),
-        },
+        Ended::Done(Ok(Answer::Tool(Err(error)))) => failed(failure(error), facts, run),
+        Ended::Done(Ok(Answer::Export(Ok(content)))) => returned(content, Vec::new()),
+        Ended::Done(Ok(Answer::Export(Err(failure)))) => failed(failure, facts, run),
+        Ended::Done(Ok(Answer::Refused(problem))) => End::Refused(problem),
         Ended::Done(Ok(Answer::Command(result))) => exited(u32::from(result.is_err()), facts),
         Ended::Done(Err(error)) => stopped(&error, facts),
     }
@@ -71,6 +68,21 @@ fn returned(content: String, artifacts: Vec<DescribedArtifact>) -> End {
     End::Returned { content, artifacts }
 }
 
+fn failed(failure: ToolFailure, facts: &Facts, run: &Run) -> End {
+    let message = cut(&failure.message, MESSAGE_MAX).to_owned();
+    match denied(facts) {
+        Some(limit) => {
+            run.frame(Frame::Log { level: "error", message: &message });
+            End::LimitHit(limit)
+        }
+        // Half a JSON value is none.
+        None => {
+            let details = failure.details.filter(|details| details.len() <= RESULT_MAX);
+            End::Failed(ToolFailure { message, details, ..failure })
+        }
+    }
+}
+
 fn failure(error: ToolError) -> ToolFailure {
     let kind = match error.kind {
         ErrorKind::InvalidArgs => "invalid-args",
@@ -81,13 +93,7 @@ fn failure(error: ToolError) -> ToolFailure {
         ErrorKind::Conflict => "conflict",
         ErrorKind::Internal => "internal",
     };
-    ToolFailure {
-        kind: kind.into(),
-        message: cut(&error.message, MESSAGE_MAX).to_owned(),
-        retryable: error.retryable,
-        // Half a JSON value is none.
-        details: error.details.filter(|details| details.len() <= RESULT_MAX),
-    }
+    ToolFailure { kind: kind.into(), message: error.message, retryable: error.retryable, details: error.details }
 }
 
 fn exited(code: u32, facts: &Facts) -> End {

@@ -1,8 +1,13 @@
-//! Random numbers, straight from the kernel. A generator of our own would have
-//! to be seeded again in every process that is forked from this one.
+//! Random numbers, straight from the kernel: a generator of our own would have
+//! to be seeded again in every process that is forked from this one. Or from a
+//! seed, where every run has to be the same.
 
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng as _, SeedableRng as _};
+use env_contracts::Deterministic;
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
+use sha2::{Digest as _, Sha256};
 use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 
 use glovebox_runtime::job::Limit;
@@ -15,37 +20,59 @@ const MOST: u64 = 1 << 20;
 /// Bytes fetched at once for small requests.
 const STOCK: usize = 64;
 
-/// A small stock of random bytes, filled when it is first needed.
-#[derive(Default)]
-pub(crate) struct Random {
-    stock: Vec<u8>,
+/// The random numbers of one execution.
+pub(crate) enum Random {
+    /// The kernel's, with a small stock that is filled when it is first needed.
+    Kernel { stock: Vec<u8> },
+    /// The same in every run.
+    Seeded(Box<ChaCha20Rng>),
 }
 
+/// What a seed is hashed with, so that nothing else draws the same numbers.
+const DOMAIN: &[u8] = b"glovebox/deterministic/v1\0";
+
 impl Random {
+    pub(crate) fn new(deterministic: Option<&Deterministic>) -> Self {
+        match deterministic {
+            None => Self::Kernel { stock: Vec::new() },
+            Some(chosen) => {
+                let seed = Sha256::new().chain_update(DOMAIN).chain_update(chosen.seed.to_le_bytes()).finalize();
+                Self::Seeded(Box::new(ChaCha20Rng::from_seed(seed.into())))
+            }
+        }
+    }
+
     fn word(&mut self) -> wasmtime::Result<u64> {
-        if self.stock.len() < size_of::<u64>() {
-            self.stock.resize(STOCK, 0);
-            fill(&mut self.stock)?;
+        let stock = match self {
+            Self::Kernel { stock } => stock,
+            Self::Seeded(generator) => return Ok(generator.next_u64()),
+        };
+        if stock.len() < size_of::<u64>() {
+            stock.resize(STOCK, 0);
+            fill(stock)?;
         }
         let mut word = [0; size_of::<u64>()];
-        word.copy_from_slice(&self.stock.split_off(self.stock.len() - size_of::<u64>()));
+        word.copy_from_slice(&stock.split_off(stock.len() - size_of::<u64>()));
         Ok(u64::from_le_bytes(word))
     }
 
-    fn bytes(len: u64) -> wasmtime::Result<Vec<u8>> {
+    fn bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
         let len = usize::try_from(len.min(MOST + 1)).unwrap_or(usize::MAX);
         if len as u64 > MOST {
             return Err(wasmtime::Error::new(Stop::Limit(Limit::HostCall)));
         }
         let mut bytes = vec![0; len];
-        fill(&mut bytes)?;
+        match self {
+            Self::Kernel { .. } => fill(&mut bytes)?,
+            Self::Seeded(generator) => generator.fill_bytes(&mut bytes),
+        }
         Ok(bytes)
     }
 }
 
 impl random::Host for State {
     fn get_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
-        Random::bytes(len)
+        self.random.bytes(len)
     }
 
     fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
@@ -55,7 +82,7 @@ impl random::Host for State {
 
 impl insecure::Host for State {
     fn get_insecure_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
-        Random::bytes(len)
+        self.random.bytes(len)
     }
 
     fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use env_contracts::Deterministic;
 use wasmtime::component::ResourceTable;
-use wasmtime_wasi::clocks::WasiClocksCtx;
 use wasmtime_wasi::sockets::WasiSocketsCtx;
 
 use crate::cli::Surroundings;
+use crate::clocks::Clocks;
 use crate::fs::Files;
 use crate::host::Chatter;
 use crate::limits::MemoryLimit;
@@ -26,13 +27,19 @@ pub(crate) struct State {
     pub(crate) files: Files,
     pub(crate) chatter: Chatter,
     pub(crate) random: Random,
-    pub(crate) clocks: WasiClocksCtx,
+    pub(crate) clocks: Clocks,
     /// Denies everything by default, and is asked only in stub mode.
     pub(crate) sockets: Option<WasiSocketsCtx>,
 }
 
 impl State {
-    pub(crate) fn new(run: Arc<Run>, memory: u64, files: Files, surroundings: Surroundings) -> Self {
+    pub(crate) fn new(
+        run: Arc<Run>,
+        memory: u64,
+        files: Files,
+        surroundings: Surroundings,
+        deterministic: Option<&Deterministic>,
+    ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         Self {
@@ -41,9 +48,9 @@ impl State {
             run,
             surroundings,
             files,
-            chatter: Chatter::default(),
-            random: Random::default(),
-            clocks: WasiClocksCtx::default(),
+            chatter: if deterministic.is_some() { Chatter::counted() } else { Chatter::default() },
+            random: Random::new(deterministic),
+            clocks: Clocks::new(deterministic),
             sockets: None,
         }
     }

@@ -39,7 +39,7 @@ struct Guest {
 /// What kind of WebAssembly file a guest is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// A component that exports the `tool` interface.
+    /// A component that is called: through the `tool` interface, or functions of its own.
     Tool,
     /// A component that exports `wasi:cli/run`.
     Command,
@@ -70,6 +70,7 @@ const WORKSPACES: [Workspace; 2] = [
             Guest { name: "hostile", package: "hostile", shape: Shape::Command },
             Guest { name: "hostile-tool", package: "hostile-tool", shape: Shape::Tool },
             Guest { name: "preview1", package: "preview1", shape: Shape::Core },
+            Guest { name: "typed", package: "typed", shape: Shape::Tool },
         ],
     },
 ];

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use env_contracts::{Access, ActionRequest, Code, Mount, Name, Observation, Problem, Scope, Source, Wanted};
+use env_contracts::{
+    Access, ActionRequest, Code, Deterministic, Mount, Name, Observation, Problem, Scope, Source, Wanted, Wasm,
+};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_plane::{Submission, Tool};
 use glovebox_runtime::Stop;
@@ -166,8 +168,8 @@ fn workspace(text: &str) -> Result<(PathBuf, Access), Problem> {
     Ok((path.to_owned(), access))
 }
 
-/// What the request wants of the tool's contract: the file's sections, and
-/// the workspace with no more access than the command line gives.
+/// What the request wants of the tool's contract: the file's sections, the
+/// workspace with no more access than the command line gives, and the seed.
 fn scope(args: &RunArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, Problem> {
     let mut scope = match &args.contract {
         Some(path) => {
@@ -191,6 +193,13 @@ fn scope(args: &RunArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, P
         .collect();
     if narrowed != *mounts {
         scope.get_or_insert_default().filesystem = Some(narrowed);
+    }
+    if let Some(seed) = args.seed {
+        let scope = scope.get_or_insert_default();
+        // The rest of the section stays as the file or else the tool has it.
+        let wasm = scope.wasm.clone().unwrap_or_else(|| tool.manifest.contract.wasm.clone());
+        let time = args.time.unwrap_or_else(Deterministic::beginning);
+        scope.wasm = Some(Wasm { deterministic: Some(Deterministic { seed, time }), ..wasm });
     }
     Ok(scope)
 }

@@ -11,3 +11,4 @@ mod programs;
 mod reference;
 mod support;
 mod tools;
+mod typed;

@@ -195,6 +195,11 @@ pub(crate) fn hostile() -> Vec<u8> {
     fs_err::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests/dist/hostile.wasm")).unwrap()
 }
 
+/// The component whose functions have types of their own.
+pub(crate) fn typed() -> Vec<u8> {
+    fs_err::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests/dist/typed.wasm")).unwrap()
+}
+
 /// The component of a built-in tool.
 pub(crate) fn builtin(name: &str) -> Vec<u8> {
     fs_err::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/dist").join(format!("{name}.wasm"))).unwrap()

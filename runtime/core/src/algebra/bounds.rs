@@ -24,6 +24,10 @@ pub fn fill(contract: &Contract, bounds: &Bounds) -> Contract {
     out.audit = out.audit.narrow(&bounds.audit);
     out.cleanup = out.cleanup.narrow(&bounds.cleanup);
     out.isolation.walls = out.isolation.walls.max(bounds.isolation.walls);
+    // Nor the real clock, where the operator gives none.
+    if out.wasm.deterministic.is_none() {
+        out.wasm.deterministic.clone_from(&bounds.wasm.deterministic);
+    }
     let own = out.limits.clone();
     out.limits = own.narrow(&bounds.limits);
     // A limit that is written stays as it is written, so that asking for more
@@ -88,14 +92,17 @@ fn judge(clause: &Clause<'_>, contract: &Contract, bounds: &Bounds) -> (bool, Op
         Clause::CleanScratch(_) => {
             (contract.cleanup.le(&bounds.cleanup), Some(Clause::CleanScratch(bounds.cleanup.scratch).value()))
         }
-        Clause::Imports(_) => (contract.wasm.le(&bounds.wasm), Some(Clause::Imports(bounds.wasm.imports).value())),
+        Clause::Imports(imports) => {
+            (*imports <= bounds.wasm.imports, Some(Clause::Imports(bounds.wasm.imports).value()))
+        }
         // These ask the host for something it has or has not; they grant nothing.
         Clause::Os(_)
         | Clause::Arch(_)
         | Clause::Image(_)
         | Clause::Runtime(_)
         | Clause::Hide(_)
-        | Clause::Package(_) => (true, None),
+        | Clause::Package(_)
+        | Clause::Deterministic(_) => (true, None),
         // A need above the limit was refused with the contract; above the
         // ceiling it is the filled-in limit that is exceeded.
         Clause::NeedMemory(size) => {

@@ -123,9 +123,10 @@ pub fn delta(tool: &Contract, scope: &Scope) -> Vec<Delta> {
         push(Clause::Label(asked.data.label), asked.data.le(&tool.data));
     }
     if scope.wasm.is_some() {
-        push(Clause::Imports(asked.wasm.imports), asked.wasm.le(&tool.wasm));
+        push(Clause::Imports(asked.wasm.imports), asked.wasm.imports <= tool.wasm.imports);
     }
-    // Audit, cleanup and walls can't be asked down: narrowing takes the stricter
-    // of both, so that asking for less is no delta, only without effect.
+    // Audit, cleanup, walls and determinism can't be asked down: narrowing takes
+    // the stricter of both, so that asking for less is no delta, only without
+    // effect.
     out
 }

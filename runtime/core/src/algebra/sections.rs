@@ -198,7 +198,22 @@ ordered! {
     Data { label grants }
     Audit { level protects, retain protects }
     Cleanup { scratch protects }
-    Wasm { imports grants }
+}
+
+impl Narrow for Wasm {
+    fn le(&self, other: &Self) -> bool {
+        // The real clock and real random numbers are what is granted. Seeds
+        // grant nothing, so that one is no more than another.
+        self.imports <= other.imports && (other.deterministic.is_none() || self.deterministic.is_some())
+    }
+
+    fn narrow(&self, other: &Self) -> Self {
+        Self {
+            imports: self.imports.min(other.imports),
+            // A request chooses its own seed.
+            deterministic: other.deterministic.clone().or_else(|| self.deterministic.clone()),
+        }
+    }
 }
 
 /// Whether a folder of the host lies at or below another.

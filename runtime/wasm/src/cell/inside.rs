@@ -107,6 +107,7 @@ fn warm_up(stock: &Stock<'_>, runtime: &Runtime) {
         sealed: Vec::new(),
         limits: JobLimits { memory: 4 << 20, ..super::ATTEMPT },
         imports: UngrantedImports::Refuse,
+        deterministic: None,
     };
     let Ok(claim) = serde_json::to_vec(&Claim::Job(job)) else { return };
     if let Ok(Claim::Job(job)) = serde_json::from_slice(&claim) {

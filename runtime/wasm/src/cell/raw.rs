@@ -133,6 +133,7 @@ fn in_cell(cells: &Cells, wat: &str, folder: &Path) -> (JobReport, String) {
             inodes: 10,
         },
         imports: UngrantedImports::Refuse,
+        deterministic: None,
     };
     let heard = Arc::new(Mutex::new(String::new()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

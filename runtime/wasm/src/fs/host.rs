@@ -153,11 +153,13 @@ impl types::HostDescriptor for State {
     }
 
     fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
-        Ok(Facts::of(self.table.get(&fd)?.fd())?.to_guest())
+        let stat = Facts::of(self.table.get(&fd)?.fd())?.to_guest();
+        Ok(self.timeless(stat))
     }
 
     fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
-        Ok(self.table.get(&fd)?.dir()?.stat_at(follow(flags), &path)?.to_guest())
+        let stat = self.table.get(&fd)?.dir()?.stat_at(follow(flags), &path)?.to_guest();
+        Ok(self.timeless(stat))
     }
 
     fn set_times_at(
@@ -250,6 +252,21 @@ impl types::HostDescriptor for State {
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
         self.table.delete(fd)?;
         Ok(())
+    }
+}
+
+impl State {
+    /// Where every run has to be the same, all files are from one moment.
+    fn timeless(&self, stat: DescriptorStat) -> DescriptorStat {
+        match self.clocks.file_time() {
+            None => stat,
+            time => DescriptorStat {
+                data_access_timestamp: time,
+                data_modification_timestamp: time,
+                status_change_timestamp: time,
+                ..stat
+            },
+        }
     }
 }
 

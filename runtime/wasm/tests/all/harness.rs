@@ -120,7 +120,7 @@ impl Act {
         Self::new(Entry::Tool { name: name.into() }, args)
     }
 
-    fn new(entry: Entry, args: &str) -> Self {
+    pub(crate) fn new(entry: Entry, args: &str) -> Self {
         let limits = JobLimits {
             wall: Duration::from_secs(20),
             idle: None,
@@ -139,6 +139,7 @@ impl Act {
             sealed: vec![],
             limits,
             imports: UngrantedImports::Refuse,
+            deterministic: None,
         };
         Self { job, fds: vec![] }
     }

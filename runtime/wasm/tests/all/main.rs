@@ -4,6 +4,7 @@
 
 mod commands;
 mod compiling;
+mod deterministic;
 mod files;
 mod harness;
 mod hidden;
@@ -14,3 +15,5 @@ mod sealed;
 mod storage;
 mod time;
 mod tools;
+mod typed;
+mod typed_property;

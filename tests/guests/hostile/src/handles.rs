@@ -5,7 +5,9 @@ use std::fs::File;
 use serde_json::{Value, json};
 use wasip2::clocks::monotonic_clock::subscribe_duration;
 use wasip2::filesystem::types::{DescriptorFlags, OpenFlags, PathFlags};
-use wasip2::random::random::get_random_bytes;
+use wasip2::random::insecure::get_insecure_random_bytes;
+use wasip2::random::insecure_seed::insecure_seed;
+use wasip2::random::random::{get_random_bytes, get_random_u64};
 
 use crate::{Told, paths};
 
@@ -52,7 +54,15 @@ pub(crate) fn pollables(told: &Told) -> Value {
     json!({ "made": pollables.len() })
 }
 
-/// Asks for `bytes` random bytes in one call; 1 GiB by default.
+/// Asks for `bytes` random bytes in one call; 1 GiB by default. Says how many
+/// came, the first of them, and what the other sources of randomness say.
 pub(crate) fn random(told: &Told) -> Value {
-    json!({ "received": get_random_bytes(told.number("bytes", 1 << 30)).len() })
+    let bytes = get_random_bytes(told.number("bytes", 1 << 30));
+    json!({
+        "received": bytes.len(),
+        "first": bytes.iter().take(16).collect::<Vec<_>>(),
+        "number": get_random_u64(),
+        "insecure": get_insecure_random_bytes(8),
+        "insecure_seed": [insecure_seed().0, insecure_seed().1],
+    })
 }

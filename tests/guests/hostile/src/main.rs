@@ -52,6 +52,7 @@ fn main() {
         "sleep" => time::sleep(&told),
         "print-then-hang" => time::print_then_hang(&told),
         "drip" => time::drip(&told),
+        "clock" => time::clock(&told),
         "memory" => memory::grow(&told),
         "allocate" => memory::allocate(&told),
         "open-files" => handles::open_files(&told),

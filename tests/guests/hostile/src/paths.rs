@@ -83,6 +83,7 @@ pub(crate) fn read(told: &Told) -> Value {
     match std::fs::read(told.text("path", "/workspace/a.txt")) {
         Ok(bytes) => json!({
             "read": bytes.len(),
+            "modified": modified(told.text("path", "/workspace/a.txt")),
             "text": String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN as usize)]),
         }),
         Err(error) => refused(error),
@@ -207,4 +208,10 @@ fn content(file: &Descriptor) -> Result<Value, ErrorCode> {
 
 fn report(attempt: impl FnOnce() -> Result<Value, ErrorCode>) -> Value {
     attempt().unwrap_or_else(|code| json!({ "refused": code.name() }))
+}
+
+/// When a file was changed last, in seconds since 1970.
+fn modified(path: &str) -> Option<u64> {
+    let time = std::fs::metadata(path).ok()?.modified().ok()?;
+    time.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_secs())
 }

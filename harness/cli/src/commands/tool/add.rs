@@ -15,46 +15,63 @@ use crate::commands::printed;
 use crate::config::Config;
 use crate::house::{self, Places};
 use crate::print;
+use crate::terminal::escaped_line;
 
 pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Problem> {
     let source = Source::read(&args.file, config)?;
-    let wish = Wish { name: args.name.as_deref(), version: &args.version };
-    let text = Text::find(&args.file, args.manifest.as_deref(), &source, &wish)?;
-    let manifest = text.parse()?;
-    source.agrees(&manifest)?;
-    // The schemas, before anything is written.
-    Tool::new(manifest.clone(), source.digest(), ArtifactBytes::Embedded(&[]), false)?;
+    let wish = Wish { name: args.name.as_deref(), version: &args.version, exports: &args.export };
+    let found = Text::find(&args.file, args.manifest.as_deref(), &source, &wish)?;
+    let made = found.texts.iter().all(|text| text.from.is_none());
+    let manifests = found.texts.iter().map(Text::parse).collect::<Result<Vec<_>, _>>()?;
+    for manifest in &manifests {
+        source.agrees(manifest)?;
+        // The schemas, before anything is written.
+        Tool::new(manifest.clone(), source.digest(), ArtifactBytes::Embedded(&[]), false)?;
+    }
 
     let places = Places::of(config);
     let registry = house::registry(&places);
     // Without a file of their own, people raise the version here.
-    let raise = |problem: Problem| match &text.from {
-        None if problem.code == Code::ToolConflict => {
+    let raise = |problem: Problem| match problem.code {
+        Code::ToolConflict if made => {
             problem.with_help("register it under a higher version with --version, or another name with --name")
         }
+        Code::ToolReserved if made => problem.with_help("choose another name with --name"),
         _ => problem,
     };
-    free(&registry, &manifest, &source).map_err(raise)?;
+    for manifest in &manifests {
+        free(&registry, manifest, &source).map_err(raise)?;
+    }
     places.make()?;
     // Compiled before it is registered, so that what can't be compiled leaves
     // nothing behind, and the first run is as fast as any.
-    describe::compile(&source.component, &manifest, &places, config)?;
-    let (tool, added) = registry.add(&text.text, &source.component, SystemClock.now()).map_err(raise)?;
-
-    let made = text.from.is_none();
+    // Several are functions of one component under one contract.
+    if let Some(manifest) = manifests.first() {
+        describe::compile(&source.component, manifest, &places, config)?;
+    }
     let mut err = anstream::stderr().lock();
-    if made {
+    for left_out in &found.left_out {
+        let _ = writeln!(err, "left out {}", escaped_line(left_out));
+    }
+    let one = found.texts.len() == 1;
+    if made && one {
         let _ = writeln!(err, "it has no manifest; the one on standard output was made, and is what is registered");
     }
-    let capability = tool.manifest.capability();
-    let adapted = if source.adapted { ", adapted from a preview 1 module" } else { "" };
-    let said = match added {
-        Added::New => "registered",
-        Added::Known => "already registered:",
-    };
-    let _ = writeln!(err, "{said} {capability} (component {}{adapted})", tool.registered.digest.short());
+    for text in &found.texts {
+        let (tool, added) = registry.add(&text.text, &source.component, SystemClock.now()).map_err(raise)?;
+        let capability = tool.manifest.capability();
+        let adapted = if source.adapted { ", adapted from a preview 1 module" } else { "" };
+        let said = match added {
+            Added::New => "registered",
+            Added::Known => "already registered:",
+        };
+        let _ = writeln!(err, "{said} {capability} (component {}{adapted})", tool.registered.digest.short());
+    }
+    if !one {
+        let _ = writeln!(err, "`glovebox tool show NAME` shows the manifests, which were made from the types");
+    }
     drop(err);
-    printed(if made { print::bytes(text.text.as_bytes()) } else { Ok(()) }, 0)
+    printed(if made && one { print::bytes(found.texts[0].text.as_bytes()) } else { Ok(()) }, 0)
 }
 
 /// What is known already to be in the way: it saves compiling for nothing.

@@ -76,8 +76,14 @@ impl Subject {
     /// at it changes nothing of the user's, and its name may be any.
     fn file(path: &Path, args: &ToolCheckArgs, config: &Config) -> Result<Self, Problem> {
         let source = Source::read(path, config)?;
-        let wish = Wish { name: None, version: "0.1.0" };
-        let text = Text::find(path, args.manifest.as_deref(), &source, &wish)?;
+        let wish = Wish { name: None, version: "0.1.0", exports: &[] };
+        let found = Text::find(path, args.manifest.as_deref(), &source, &wish)?;
+        let [text] = &found.texts[..] else {
+            let message = format!("`{}` exports {} functions, each a tool", path.display(), found.texts.len());
+            return Err(Problem::new(Code::Usage, message).with_help(
+                "`glovebox tool add` it and check each by its name, or name a manifest with --manifest FILE",
+            ));
+        };
         text.parse()?;
         let folder = tempfile::tempdir().map_err(|error| {
             Problem::new(Code::StateUnavailable, format!("cannot make a temporary folder: {error}"))
@@ -93,7 +99,7 @@ impl Subject {
         let manifest = &self.tool.manifest;
         let mut checks = Vec::new();
         let inspection = inspect(&self.component, u64::MAX).map_err(|error| Problem::of(&error))?;
-        checks.push(Check::new("component", "imports and exports", fits(&inspection, manifest)));
+        checks.push(Check::new("component", "imports and exports", fits(&self.component, &inspection, manifest)));
         // A tool whose schemas don't compile can't be registered.
         checks.push(Check::passed("schemas", if manifest.output.is_some() { "input and output" } else { "input" }));
 

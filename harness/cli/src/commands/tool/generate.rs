@@ -4,16 +4,16 @@ use std::path::Path;
 
 use env_contracts::{CapabilityName, Code, Problem, Version};
 
+use super::names;
 use super::source::Source;
 
 /// What the person said about it.
 pub(super) struct Wish<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) version: &'a str,
+    /// The functions that are wanted; none names all.
+    pub(super) exports: &'a [String],
 }
-
-/// The name that a file without a usable one gets.
-const NAMELESS: &str = "command";
 
 /// The text of a manifest: little is granted, and everything that was chosen
 /// can be read in it.
@@ -24,10 +24,10 @@ pub(super) fn manifest(path: &Path, source: &Source, wish: &Wish<'_>) -> Result<
     let usage = |error: String| Problem::new(Code::Usage, error);
     let name: CapabilityName = match wish.name {
         Some(name) => name.parse().map_err(usage)?,
-        None => from_file_name(path),
+        None => names::of_file(path),
     };
     let version: Version = wish.version.parse().map_err(usage)?;
-    let program = toml::Value::from(name.as_str().rsplit('.').next().unwrap_or(NAMELESS));
+    let program = toml::Value::from(name.as_str().rsplit('.').next().unwrap_or_default());
     let file = toml::Value::from(format!("The command of {}", path.file_name().unwrap_or_default().to_string_lossy()));
     let mut text = format!(
         r#"schema = "glovebox/tool/v1"
@@ -97,44 +97,9 @@ inodes = 1000
     Ok(text)
 }
 
-/// The name of a file as the name of a capability.
-fn from_file_name(path: &Path) -> CapabilityName {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
-    let mut name = String::new();
-    for c in stem.chars() {
-        match c {
-            'a'..='z' | '0'..='9' => name.push(c),
-            // Joined once, and never at the start.
-            '.' if !name.is_empty() && !name.ends_with(['.', '-']) => name.push('.'),
-            _ if !name.is_empty() && !name.ends_with(['.', '-']) => name.push('-'),
-            _ => {}
-        }
-    }
-    name.truncate(env_contracts::MAX_NAME);
-    let name = name.trim_end_matches(['.', '-']);
-    let nameless = || NAMELESS.parse().unwrap_or_else(|error| unreachable!("it is a word: {error}"));
-    name.parse().unwrap_or_else(|_: String| nameless())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn any_file_name_makes_a_name() {
-        for (file, name) in [
-            ("jq.wasm", "jq"),
-            ("My Tool_v2.wasm", "my-tool-v2"),
-            ("-..x..-.wasm", "x"),
-            ("fs.grep.wasm", "fs.grep"),
-            ("日本.wasm", NAMELESS),
-            ("", NAMELESS),
-        ] {
-            assert_eq!(from_file_name(Path::new(file)).as_str(), name, "{file}");
-        }
-        let long = format!("{}.wasm", "ab-".repeat(100));
-        assert!(from_file_name(Path::new(&long)).as_str().len() <= env_contracts::MAX_NAME);
-    }
 
     #[test]
     fn what_is_made_is_a_manifest() {
@@ -146,8 +111,9 @@ mod tests {
             ungranted: ungranted.iter().map(|&import| import.to_owned()).collect(),
             tool: false,
             command: true,
+            functions: false,
         };
-        let wish = Wish { name: None, version: "0.1.0" };
+        let wish = Wish { name: None, version: "0.1.0", exports: &[] };
         for ungranted in [&[][..], &["wasi:sockets/tcp@0.2.0", "evil\nimports = \"x\""]] {
             let source = Source { component: Vec::new(), inspection: inspection(ungranted), adapted: false };
             let text = manifest(Path::new("we\"ird\n.wasm"), &source, &wish).unwrap();
@@ -156,7 +122,7 @@ mod tests {
             assert_eq!(stubs, !ungranted.is_empty());
             glovebox_plane::arguments::Schema::compile(&manifest.input).unwrap();
         }
-        let bad = Wish { name: Some("Bad Name"), version: "0.1.0" };
+        let bad = Wish { name: Some("Bad Name"), version: "0.1.0", exports: &[] };
         let source = Source { component: Vec::new(), inspection: inspection(&[]), adapted: false };
         assert_eq!(manifest(Path::new("x.wasm"), &source, &bad).unwrap_err().code, Code::Usage);
     }

@@ -4,7 +4,9 @@ mod add;
 mod check;
 mod describe;
 mod examples;
+mod exported;
 mod generate;
+mod names;
 mod show;
 mod source;
 

@@ -67,9 +67,13 @@ fn as_text(tool: &Tool) -> std::io::Result<()> {
 
     let line = |args: &Value, name: &str| format!("{}  {}", escaped_line(&args.to_string()), escaped_line(name));
     section(out, "Examples", examples.iter().map(|example| line(&example.args, &example.name)))?;
-    let kind = match tool.manifest.entry {
-        ManifestEntry::Tool { .. } => "tool component",
-        ManifestEntry::Command { .. } => "command",
+    let kind = match &tool.manifest.entry {
+        ManifestEntry::Tool { .. } => "tool component".to_owned(),
+        ManifestEntry::Command { .. } => "command".to_owned(),
+        ManifestEntry::Export { interface, function } => {
+            let place = interface.iter().chain([function]).map(|name| escaped_line(name)).collect::<Vec<_>>();
+            format!("function {}", place.join("#"))
+        }
     };
     let from = if tool.builtin { "built in" } else { "registered" };
     writeln!(out, "\n{from} {kind}, sha256 {}", tool.registered.digest)
@@ -85,6 +89,26 @@ fn section(out: &mut impl Write, title: &str, lines: impl ExactSizeIterator<Item
     Ok(())
 }
 
+/// What a value may be, in a few words.
+fn kind(schema: &Value) -> String {
+    let or = |kinds: Vec<String>| {
+        let mut different: Vec<String> = Vec::new();
+        for kind in kinds {
+            if !different.contains(&kind) {
+                different.push(kind);
+            }
+        }
+        different.join(" or ")
+    };
+    let choices = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array());
+    match (schema.get("type"), choices) {
+        (Some(Value::String(kind)), _) => kind.clone(),
+        (Some(Value::Array(kinds)), _) => or(kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
+        (_, Some(choices)) => or(choices.iter().map(kind).collect()),
+        _ => "any".to_owned(),
+    }
+}
+
 /// The fields of an object's schema: name, type, whether it must be there,
 /// and what it is.
 fn arguments(out: &mut impl Write, title: &str, schema: &Value) -> std::io::Result<()> {
@@ -97,11 +121,7 @@ fn arguments(out: &mut impl Write, title: &str, schema: &Value) -> std::io::Resu
     };
     let mut table = Table::default();
     for (name, field) in fields {
-        let kind = match field.get("type") {
-            Some(Value::String(kind)) => kind.clone(),
-            Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
-            _ => "any".to_owned(),
-        };
+        let kind = kind(field);
         let must = if required(name) { "required" } else { "" };
         let text = field.get("description").and_then(Value::as_str).unwrap_or_default();
         table.row([&escaped_line(name), &escaped_line(&kind), must, &escaped_line(text)]);

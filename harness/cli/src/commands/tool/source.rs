@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use env_contracts::{ByteSize, Code, Digest, Manifest, ManifestEntry, Problem};
 use glovebox_runtime::job::UngrantedImports;
-use glovebox_wasm::{Inspection, Kind, WasmError, adapt, inspect};
+use glovebox_wasm::{Inspection, Kind, WasmError, adapt, inspect, typed};
 
-use super::generate;
+use super::{exported, generate};
 use crate::commands::files;
 use crate::config::Config;
 
@@ -58,7 +58,7 @@ impl Source {
     /// # Errors
     /// `component-exports`, `component-imports`.
     pub(super) fn agrees(&self, manifest: &Manifest) -> Result<(), Problem> {
-        fits(&self.inspection, manifest)
+        fits(&self.component, &self.inspection, manifest)
     }
 }
 
@@ -67,7 +67,10 @@ impl Source {
 ///
 /// # Errors
 /// `component-exports`, `component-imports`.
-pub(super) fn fits(inspection: &Inspection, manifest: &Manifest) -> Result<(), Problem> {
+pub(super) fn fits(component: &[u8], inspection: &Inspection, manifest: &Manifest) -> Result<(), Problem> {
+    if let ManifestEntry::Export { interface, function } = &manifest.entry {
+        callable(component, interface.as_deref(), function)?;
+    }
     let missing = match manifest.entry {
         ManifestEntry::Tool { .. } if !inspection.tool => Some(("tool", "glovebox:tool/tool")),
         ManifestEntry::Command { .. } if !inspection.command => Some(("command", "wasi:cli/run")),
@@ -82,6 +85,25 @@ pub(super) fn fits(inspection: &Inspection, manifest: &Manifest) -> Result<(), P
     inspection.check(imports).map_err(|error| Problem::of(&error))
 }
 
+/// Whether a component exports this function, with types that JSON has a form
+/// for.
+fn callable(component: &[u8], interface: Option<&str>, function: &str) -> Result<(), Problem> {
+    let all = typed::exports(component).map_err(|error| Problem::of(&error))?;
+    let known = all.iter().find(|known| known.interface.as_deref() == interface && known.function == function);
+    match known.map(|known| &known.signature) {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(reason)) => {
+            Err(Problem::new(Code::ComponentExports, format!("no JSON can be given to the function: {reason}"))
+                .with_help("name another function in `entry` of the manifest"))
+        }
+        None => {
+            let message = "the component does not export the function that the manifest's entry names";
+            Err(Problem::new(Code::ComponentExports, message)
+                .with_help("`glovebox tool add FILE` without a manifest lists the functions that it exports"))
+        }
+    }
+}
+
 /// A manifest's text, and where it comes from.
 pub(super) struct Text {
     pub(super) text: String,
@@ -89,9 +111,17 @@ pub(super) struct Text {
     pub(super) from: Option<PathBuf>,
 }
 
+/// What was found or made.
+pub(super) struct Found {
+    /// One, or one for each function.
+    pub(super) texts: Vec<Text>,
+    /// Functions that can't be called, and why.
+    pub(super) left_out: Vec<String>,
+}
+
 impl Text {
     /// The manifest of a component's file: the named one, else the one beside
-    /// it. Without any, a command gets one of ours.
+    /// it. Without any, a command and each function get one of ours.
     ///
     /// # Errors
     /// `file-unreadable` for a named one, `manifest-invalid` if there is none
@@ -101,22 +131,30 @@ impl Text {
         named: Option<&Path>,
         source: &Source,
         ours: &generate::Wish<'_>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Found, Problem> {
+        let one = |text| Found { texts: vec![text], left_out: Vec::new() };
         if let Some(named) = named {
-            return Self::from_file(named);
+            return Self::from_file(named).map(one);
         }
+        let Inspection { tool, command, functions, .. } = source.inspection;
         if ours.name.is_none()
+            && ours.exports.is_empty()
             && let Some(beside) = beside(path)
         {
-            return Self::from_file(&beside);
+            return Self::from_file(&beside).map(one);
         }
-        if !source.inspection.command {
+        if !ours.exports.is_empty() || (functions && !tool && !command) {
+            let made = exported::manifests(path, source, ours)?;
+            let texts = made.texts.into_iter().map(|text| Self { text, from: None }).collect();
+            return Ok(Found { texts, left_out: made.left_out });
+        }
+        if !command {
             let message =
                 format!("`{}` exports the tool interface, and there is no manifest beside it", path.display());
             return Err(Problem::new(Code::ManifestInvalid, message)
                 .with_help("write a `tool.toml` beside it, or name one with --manifest FILE"));
         }
-        Ok(Self { text: generate::manifest(path, source, ours)?, from: None })
+        Ok(one(Self { text: generate::manifest(path, source, ours)?, from: None }))
     }
 
     fn from_file(path: &Path) -> Result<Self, Problem> {
