@@ -261,7 +261,7 @@ fn limit_hit(limit: Limit) -> Outcome {
             Code::LimitHit,
             format!("the action ran into the limit on {which}, which is the same for all tools"),
         )
-        .with_help("give it less to do at once")
+        .with_help("give it less to do at once; large data travels as files, with --input and /outputs")
     };
     Outcome::failed(OutcomeKind::LimitHit, problem).which(which)
 }

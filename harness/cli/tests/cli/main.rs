@@ -9,6 +9,7 @@ mod host;
 mod main_job;
 mod programs;
 mod reference;
+mod repeat;
 mod support;
 mod tools;
 mod typed;

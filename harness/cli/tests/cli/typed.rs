@@ -26,6 +26,8 @@ fn every_function_of_a_component_becomes_a_tool() {
     let seen = house.run(&["run", "shapes.centre", "--args", &point, "--json"]).ok().json();
     assert_eq!(seen["data"], json!({ "x": 2.5, "y": "Infinity" }));
     assert_eq!(house.run(&["run", "typed.greet", "--arg", "name=5", "--raw"]).ok().stdout, "Hello, 5!");
+    let square = house.run(&["run", "shapes.centre", "--args", r#"{"shape": {"tag": "square"}}"#]);
+    assert!(square.code == 20 && square.stdout.contains("an object whose `tag` is \"circle\" or"), "{}", square.stdout);
     let wide = json!({ "bytes": "AQID", "skip": "1" }).to_string();
     assert_eq!(house.run(&["run", "data.tail", "--args", &wide]).code, 20);
     house.is_tidy();

@@ -123,10 +123,19 @@ fn typed(name: &str, keywords: &Map<String, Value>) -> String {
             format!("an array{size}{}", if distinct { ", all of them different" } else { "" })
         }
         "object" => {
-            format!("an object{}", sized(keywords, "minProperties", "maxProperties", "property", "properties"))
+            let size = sized(keywords, "minProperties", "maxProperties", "property", "properties");
+            format!("an object{size}{}", tag(keywords))
         }
         _ => format!("a number{}", numeric(keywords)),
     }
+}
+
+/// What tells an object of this kind from others: the property that has to be
+/// one value.
+fn tag(keywords: &Map<String, Value>) -> String {
+    let fields = keywords.get("properties").and_then(Value::as_object);
+    let fixed = fields.into_iter().flatten().find_map(|(key, schema)| Some((key, schema.get("const")?)));
+    fixed.map_or_else(String::new, |(key, value)| format!(" whose {} is {}", name(key), brief(value)))
 }
 
 fn numeric(keywords: &Map<String, Value>) -> String {

@@ -278,7 +278,10 @@ fn nullable(schema: Value) -> Value {
     match (simple, choices) {
         // An enumeration would have to list null too.
         (Some(ty), _) if schema.get("enum").is_none() => with(schema, json!({ "type": [ty, "null"] })),
-        (_, Some(choices)) => with(schema, json!({ "anyOf": [&choices[..], &[null]].concat() })),
+        (_, Some(mut choices)) => {
+            choices.push(null);
+            with(schema, json!({ "anyOf": choices }))
+        }
         _ => json!({ "anyOf": [schema, null] }),
     }
 }

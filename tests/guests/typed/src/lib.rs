@@ -1,7 +1,7 @@
 //! Functions with every WIT type, for the tests of calling them with JSON.
 
-use bindings::{Guest, Names};
 use bindings::exports::example::typed::{data, shapes};
+use bindings::{Guest, Names};
 use shapes::{Colour, Everything, Point, Shape};
 
 /// The bindings that are generated from the interface definition.
