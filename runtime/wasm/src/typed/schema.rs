@@ -272,17 +272,17 @@ fn object(properties: Map<String, Value>, required: &[&str]) -> Value {
 
 /// The same, or null.
 fn nullable(schema: Value) -> Value {
-    let null = json!({ "type": "null" });
+    let nothing = json!({ "type": "null" });
     let simple = schema.get("type").and_then(Value::as_str).map(str::to_owned);
     let choices = schema.get("anyOf").and_then(Value::as_array).cloned();
     match (simple, choices) {
         // An enumeration would have to list null too.
         (Some(ty), _) if schema.get("enum").is_none() => with(schema, json!({ "type": [ty, "null"] })),
         (_, Some(mut choices)) => {
-            choices.push(null);
+            choices.push(nothing);
             with(schema, json!({ "anyOf": choices }))
         }
-        _ => json!({ "anyOf": [schema, null] }),
+        _ => json!({ "anyOf": [schema, nothing] }),
     }
 }
 
