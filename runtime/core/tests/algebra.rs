@@ -4,9 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use env_contracts::{
-    Access, Audit, AuditLevel, ByteSize, Cleanup, Contract, Data, Delegation, Deterministic, Egress, Identity, Imports,
-    Inject, Isolation, Label, Limits, Mount, Network, Persistence, Scope, Secret, Sharing, Snapshot, Source, Span,
-    State, Tls, Walls, Wasm,
+    Access, Audit, AuditLevel, Bounds, ByteSize, Cleanup, Contract, Data, Delegation, Deterministic, Egress, Identity,
+    Imports, Inject, Isolation, Label, Limits, Mount, Network, Persistence, Scope, Secret, Sharing, Snapshot, Source,
+    Span, State, Tls, Walls, Wasm,
 };
 use glovebox_runtime::algebra::{self, Narrow};
 use proptest::collection::vec;
@@ -210,4 +210,18 @@ proptest! {
             prop_assert!(!algebra::delta(&a, &scope_of(&asked)).is_empty(), "{asked:?}");
         }
     }
+}
+
+/// The real clock is granted like anything else: where the operator gives
+/// none, nobody gets it.
+#[test]
+fn a_ceiling_without_the_real_clock_leaves_nobody_with_it() {
+    let chosen = |seed| Some(Deterministic { seed, time: Deterministic::beginning() });
+    let wasm = |deterministic| Wasm { deterministic, ..Wasm::default() };
+    let bounds = Bounds { wasm: wasm(chosen(7)), ..Bounds::default() };
+    let filled = algebra::fill(&Contract::default(), &bounds);
+    assert_eq!(filled.wasm.deterministic, chosen(7));
+    let own = Contract { wasm: wasm(chosen(8)), ..Contract::default() };
+    assert_eq!(algebra::fill(&own, &bounds).wasm.deterministic, chosen(8));
+    assert!(algebra::excess(&filled, &bounds).is_empty() && !algebra::le(&Contract::default(), &filled));
 }

@@ -125,7 +125,7 @@ pub(crate) fn check(
     let ungranted: Vec<String> = component
         .component_type()
         .imports(engine)
-        .filter(|(import, item)| !matches!(item.ty, ComponentItem::Type(_)) && !is_granted(import))
+        .filter(|(import, _)| !is_granted(import))
         .map(|(import, _)| name::bounded(import))
         .collect();
     if ungranted.is_empty() { Ok(()) } else { Err(WasmError::Imports { ungranted }) }

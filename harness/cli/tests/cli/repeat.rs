@@ -13,8 +13,8 @@ fn one_seed_gives_the_same_result_and_the_report_names_it() {
         house.run(&[&["run", "my.tool", "--json", "--args", told], flags].concat()).ok().json()
     };
     let random = r#"{"do": "random", "bytes": 64}"#;
-    let [one, again, other, real] = [&["--seed", "7"][..], &["--seed", "7"], &["--seed", "8"], &[]]
-        .map(|flags| seen(random, flags));
+    let [one, again, other, real] =
+        [&["--seed", "7"][..], &["--seed", "7"], &["--seed", "8"], &[]].map(|flags| seen(random, flags));
     assert_eq!((&one["data"], &one["output"]), (&again["data"], &again["output"]));
     assert!(one["data"] != other["data"] && one["data"] != real["data"]);
     assert_ne!(one["intent"], other["intent"], "another seed is another intent");

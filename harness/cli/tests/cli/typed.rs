@@ -19,6 +19,9 @@ fn every_function_of_a_component_becomes_a_tool() {
     for words in ["a  integer  required", "function example:typed/shapes@1.0.0#add"] {
         assert!(shown.contains(words), "`{words}` is missing: {shown}");
     }
+    // It names a type of its world as an import, which nobody has to grant.
+    let whole = house.run(&["tool", "show", "typed.whole", "--json"]).ok().json();
+    assert_eq!(whole["manifest"]["contract"]["wasm"], Value::Null, "{whole}");
     let seen = house.run(&["run", "shapes.add", "--arg", "a=2", "--arg", "b=3", "--json"]).ok().json();
     assert_eq!(seen["data"], 5);
     let point =

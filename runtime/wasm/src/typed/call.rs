@@ -92,7 +92,6 @@ fn arrange(ty: &ComponentFunc, arguments: &str) -> Result<Parameters, Mismatch> 
 }
 
 /// A result as JSON; an error that it says is one.
-#[expect(clippy::type_complexity, reason = "success and failure of the guest, inside that of the engine")]
 fn split(result: Option<(Type, Val)>) -> Option<Result<Value, Value>> {
     let lifted = |ty: Option<Type>, val: Option<Box<Val>>| match (ty, val) {
         (Some(ty), Some(val)) => lift::lift(&ty, *val),

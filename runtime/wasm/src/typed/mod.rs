@@ -96,13 +96,12 @@ pub(crate) fn place(interface: Option<&str>, function: &str) -> String {
 /// functions than any real one.
 pub fn exports(component: &[u8]) -> Result<Vec<ExportedFunction>, WasmError> {
     bounded(component)?;
-    let decoded = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("wit".into()).stack_size(STACK);
         let decoding = thread.spawn_scoped(scope, || look(component)).map_err(|error| invalid(error.to_string()))?;
         // The decoder was written for components of one's own making.
         decoding.join().unwrap_or_else(|_| Err(invalid("the decoder gave up".into())))
-    });
-    decoded
+    })
 }
 
 fn look(component: &[u8]) -> Result<Vec<ExportedFunction>, WasmError> {
