@@ -149,6 +149,8 @@ codes! {
     ArtifactCorrupt = "artifact-corrupt", exit 54, http 500, retry false, "run the action again; storing the same content again repairs it, and `glovebox gc` reports entries that can't be read";
     /// This operating system or processor is not one that Glovebox runs on.
     PlatformUnsupported = "platform-unsupported", exit 53, http 500, retry false, "use Linux on x86-64 or aarch64, for example in a container or a VM";
+    /// This host can't build a wall that the work needs: Landlock or seccomp is missing or too old.
+    IsolationUnavailable = "isolation-unavailable", exit 55, http 503, retry false, "`glovebox doctor` says which one the kernel lacks, and what to do";
 }
 
 impl std::fmt::Display for Code {

@@ -8,7 +8,7 @@ use env_contracts::{ByteSize, Ceiling, Code, Name, Principal, Problem, Span};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_plane::{ActionService, Parts, Registry, TimeOrderedIds};
 use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, io_problem};
-use glovebox_wasm::{CompileLimits, Helper, Placement, WasmBackend};
+use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
 use crate::builtin;
 use crate::config::{Config, Count, Origin, trusted};
@@ -136,16 +136,24 @@ pub(crate) fn ceiling_text(config: &Config) -> Result<Option<String>, Problem> {
 /// `backend-unavailable` if this host has no such place, `state-unavailable`
 /// if the cache can't be used.
 pub(crate) fn wasm(config: &Config, places: &Places, slots: u32) -> Result<WasmBackend, Problem> {
-    let (cache, helper) = (places.compiled(), Helper::this_program());
-    let limits = CompileLimits {
+    let (cache, helper, limits) = (places.compiled(), Helper::this_program(), compile_limits(config));
+    match config.get("wasm.placement") {
+        Placement::Cell => WasmBackend::in_cells(&cache, helper, limits),
+        Placement::InProcess => WasmBackend::in_process(slots, &cache, helper, limits),
+    }
+}
+
+/// What compiles and adapts strangers' components: this program, started anew.
+pub(crate) fn compiler(config: &Config) -> Compiler {
+    Compiler::new(Helper::this_program(), compile_limits(config))
+}
+
+fn compile_limits(config: &Config) -> CompileLimits {
+    CompileLimits {
         input: config.get::<ByteSize>("component.max_size").0,
         wall: config.get::<Span>("compile.wall").0,
         memory: config.get::<ByteSize>("compile.memory").0,
         ..CompileLimits::default()
-    };
-    match config.get("wasm.placement") {
-        Placement::Cell => WasmBackend::in_cells(&cache, helper, limits),
-        Placement::InProcess => WasmBackend::in_process(slots, &cache, helper, limits),
     }
 }
 

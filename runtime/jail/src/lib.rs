@@ -48,4 +48,4 @@ pub use names::syscall_name;
 pub use privileges::{die_with_parent, give_up_privileges};
 /// Process ids, as [`die_with_parent`] takes them.
 pub use rustix::process::Pid;
-pub use violation::{VIOLATION, VIOLATION_EXIT, report_violations, violation};
+pub use violation::{VIOLATION, VIOLATION_EXIT, VIOLATION_FRAME, report_violations, violation};

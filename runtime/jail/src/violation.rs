@@ -14,7 +14,7 @@ pub const VIOLATION: u8 = 0xEE;
 /// shell would say it.
 pub const VIOLATION_EXIT: i32 = 128 + libc::SIGSYS;
 /// Bytes of the frame.
-const FRAME: usize = 9;
+pub const VIOLATION_FRAME: usize = 9;
 
 static CHANNEL: AtomicI32 = AtomicI32::new(-1);
 
@@ -69,14 +69,14 @@ struct Information {
 extern "C" fn violated(_signal: libc::c_int, information: *const Information, _context: *const libc::c_void) {
     // SAFETY: the kernel hands a handler with `SA_SIGINFO` a filled `siginfo_t`.
     let call = unsafe { (*information).call };
-    let mut frame = [0; FRAME];
+    let mut frame = [0; VIOLATION_FRAME];
     frame[0] = VIOLATION;
     frame[1..5].copy_from_slice(&4_u32.to_le_bytes());
     frame[5..].copy_from_slice(&call.to_le_bytes());
     // SAFETY: plain calls on a buffer that lives; the second does not return.
     unsafe {
         // What can't be written is still told by the way the process ends.
-        libc::write(CHANNEL.load(Ordering::Relaxed), frame.as_ptr().cast(), FRAME);
+        libc::write(CHANNEL.load(Ordering::Relaxed), frame.as_ptr().cast(), VIOLATION_FRAME);
         libc::syscall(libc::SYS_exit_group, VIOLATION_EXIT);
     }
 }

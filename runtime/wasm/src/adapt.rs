@@ -16,7 +16,8 @@ use exit_code::text;
 
 /// The component that a file holds: itself, or a preview 1 core module behind
 /// the adapter that gives it WASI 0.2. Pure and repeatable: equal bytes give
-/// equal components.
+/// equal components. [`Compiler::adapt`](crate::Compiler::adapt) does it where
+/// a stranger's bytes can do no harm.
 ///
 /// # Errors
 /// [`WasmError::Invalid`] says what keeps a module from being adapted.

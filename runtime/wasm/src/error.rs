@@ -55,6 +55,14 @@ pub enum WasmError {
     /// The compiler failed, was killed, or ran out of its limits.
     #[error("the component could not be compiled: {0}")]
     Compile(String),
+    /// What works on strangers' bytes can't be shut in on this host.
+    #[error("the compiler can't be shut in: {reason}")]
+    Jail {
+        /// Which wall is missing, and why.
+        reason: String,
+        /// The way out.
+        remedy: String,
+    },
     /// The bytes are not those that the digest names.
     #[error("the component's bytes have the digest {found}, not {expected}")]
     Digest {
@@ -93,6 +101,7 @@ impl Diagnose for WasmError {
             Self::Exports { .. } => Code::ComponentExports,
             Self::Imports { .. } => Code::ComponentImports,
             Self::Compile(_) => Code::CompileFailed,
+            Self::Jail { .. } => Code::IsolationUnavailable,
             Self::Digest { .. } => Code::StateUnavailable,
             Self::Load(_) => Code::BackendError,
             Self::Cache { source, .. } if is_full(source) => Code::DiskFull,
@@ -112,6 +121,7 @@ impl Diagnose for WasmError {
             Self::Digest { .. } => {
                 "the file was changed after it was registered: `glovebox tool remove` it and register it again".into()
             }
+            Self::Jail { remedy, .. } => remedy.clone().into(),
             other => Cow::Borrowed(other.code().remedy()),
         }
     }

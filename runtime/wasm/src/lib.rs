@@ -1,8 +1,8 @@
 //! Executes WebAssembly components: the only crate that links wasmtime.
 //!
-//! What it is: an [`Engine`] with a pool of instances; [`inspect`] and
-//! [`adapt`] for files of strangers; a [`Compiler`] that works in a child
-//! process and a [`CompileCache`] that verifies what it gives out; and an
+//! What it is: an [`Engine`] with a pool of instances; [`inspect`] for
+//! files of strangers; a [`Compiler`] that works in a child process, shut in,
+//! and a [`CompileCache`] that verifies what it gives out; and an
 //! [`Executor`] that runs a [`Job`](glovebox_runtime::job::Job) in a fresh
 //! instance and says how it ended. All of a job's rights are descriptors that
 //! it brings; nothing is taken from the process around it, so the same code
@@ -33,10 +33,10 @@
 //! let engine = Engine::new(EngineConfig::default())?;
 //! // This program's `main` begins with `maybe_enter_cell`.
 //! let compiler = Compiler::new(Helper::this_program(), CompileLimits::default());
+//! let component = compiler.adapt(&file, &inspect(&file, 64 << 20)?)?.into_owned();
 //! let cache = CompileCache::open("/var/lib/glovebox/wasm", &engine, compiler)?;
 //! let executor = Executor::new(engine)?;
 //!
-//! let component = adapt(&file, &inspect(&file, 64 << 20)?)?.into_owned();
 //! let artefact = cache.get_or_compile(&digest(&component), || Ok(component), &mut |_| {})?;
 //! let loaded = executor.load(&artefact, job.imports)?;
 //! let report = executor.run(&loaded, &job, vec![], sink, std::future::pending()).await;

@@ -1,6 +1,7 @@
 //! Facts about the host, read where the kernel shows them to everybody.
 
 use env_contracts::{ByteSize, Code, Problem};
+use glovebox_jail::Layers;
 use glovebox_runtime::io_problem;
 
 use super::Line;
@@ -22,8 +23,7 @@ pub(super) fn facts() -> Vec<Line> {
     let memory = ByteSize(info.totalram.saturating_mul(info.mem_unit.into()));
     lines.push(Line::ok("size", format!("{cpus} processors, {} MiB of memory", memory.0 >> 20)));
     lines.push(cgroup());
-    lines.push(landlock());
-    lines.push(seccomp());
+    lines.extend(layers());
     lines.push(namespaces());
     lines
 }
@@ -39,26 +39,26 @@ fn cgroup() -> Line {
     }
 }
 
-/// Asking for the ABI version takes a system call that no safe library wraps;
-/// the list of modules says whether it is there at all.
-fn landlock() -> Line {
-    match read("/sys/kernel/security/lsm") {
-        Some(modules) if modules.split(',').any(|module| module == "landlock") => {
-            Line::ok("Landlock", "enabled in the kernel")
-        }
-        Some(_) => Line::not_here("Landlock", "not enabled in the kernel; in-process actions don't need it"),
-        None => Line::not_here(
-            "Landlock",
-            "the kernel does not show its security modules here; in-process actions don't need it",
-        ),
-    }
-}
-
-fn seccomp() -> Line {
-    match read("/proc/sys/kernel/seccomp/actions_avail") {
-        Some(actions) => Line::ok("seccomp", format!("actions: {actions}")),
-        None => Line::not_here("seccomp", "the kernel has no filters; in-process actions don't need them"),
-    }
+/// What a process of ours is shut in with. Without it no component is compiled,
+/// so nothing new can run.
+fn layers() -> Vec<Line> {
+    let layers = Layers::probe();
+    let missing = layers.missing();
+    let line = |layer: &str, there: String| {
+        let missing = missing.iter().find(|missing| missing.layer == layer);
+        Line::required(
+            layer,
+            missing.map_or(Ok(there), |missing| {
+                Err(Problem::new(Code::IsolationUnavailable, missing.reason.clone()).with_help(missing.remedy))
+            }),
+        )
+    };
+    let abi = layers.landlock.unwrap_or_default();
+    let scopes = if layers.scopes() { "signals, abstract sockets" } else { "not signals (the filter refuses them)" };
+    vec![
+        line("Landlock", format!("ABI {abi}: files, TCP, {scopes}")),
+        line("seccomp", "filters system calls and reports forbidden ones".into()),
+    ]
 }
 
 fn namespaces() -> Line {

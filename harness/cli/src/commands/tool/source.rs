@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use env_contracts::{ByteSize, Code, Digest, Manifest, ManifestEntry, Problem};
 use glovebox_runtime::job::UngrantedImports;
-use glovebox_wasm::{Inspection, Kind, WasmError, adapt, inspect, typed};
+use glovebox_wasm::{Inspection, Kind, WasmError, inspect, typed};
 
 use super::{exported, generate};
 use crate::commands::files;
 use crate::config::Config;
+use crate::house;
 
 /// A component that can be called, and what it was made from.
 pub(super) struct Source {
@@ -28,7 +29,7 @@ impl Source {
     ///
     /// # Errors
     /// `file-unreadable`, `component-too-large`, `component-invalid`,
-    /// `component-exports`.
+    /// `component-exports`, `compile-failed`, `isolation-unavailable`.
     pub(super) fn read(path: &Path, config: &Config) -> Result<Self, Problem> {
         let limit = config.get::<ByteSize>("component.max_size").0;
         let bytes = read(path, limit)?;
@@ -42,7 +43,7 @@ impl Source {
         if found.kind == Kind::Component {
             return Ok(Self { component: bytes, inspection: found, adapted: false });
         }
-        let component = adapt(&bytes, &found).map_err(named)?.into_owned();
+        let component = house::compiler(config).adapt(&bytes, &found).map_err(named)?.into_owned();
         let inspection = of(&component).map_err(named)?;
         Ok(Self { component, inspection, adapted: true })
     }
