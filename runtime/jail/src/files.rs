@@ -33,7 +33,8 @@ pub struct Folder<'a> {
 /// Descriptors that are open already keep working; a folder's descriptor is no
 /// way around the rules. Landlock says nothing about metadata: that a file
 /// exists, its size and its times can still be asked for by path, and its
-/// times be set by its owner.
+/// times be set by its owner; and what is made in a folder for writing may get
+/// any mode.
 ///
 /// # Errors
 /// [`JailError::Missing`] where the kernel's Landlock is too old, and

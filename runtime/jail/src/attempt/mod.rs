@@ -116,6 +116,7 @@ static ALL: &[Attempt] = &[
     attempt("receive-descriptor", None, Some(libc::SYS_recvmsg), network::receive_descriptor),
     attempt("signal-parent", SCOPES, Some(libc::SYS_kill), processes::signal_parent),
     attempt("signal-thread-of-parent", SCOPES, Some(libc::SYS_tgkill), processes::signal_thread_of_parent),
+    attempt("signal-by-descriptor", None, Some(libc::SYS_fcntl), processes::signal_by_descriptor),
     attempt("trace-parent", FIRST, Some(libc::SYS_ptrace), processes::trace_parent),
     attempt("read-memory-of-parent", FIRST, Some(libc::SYS_process_vm_readv), processes::read_memory_of_parent),
     attempt("watch-parent", None, Some(libc::SYS_pidfd_open), processes::watch_parent),

@@ -71,6 +71,40 @@ fn the_filters_alone() {
     }
 }
 
+/// What waits for orders can do more than a cell, and no more than this.
+#[test]
+fn a_template_can_do_what_its_work_takes() {
+    let work =
+        ["watch-parent", "send-descriptor", "receive-descriptor", "replace-reporting", "add-filter", "name-process"];
+    for row in Attempt::all() {
+        let outcome = attempt("report,template", row);
+        match forbidden(row) {
+            Some(expected) if !work.contains(&row.name()) => assert_eq!(outcome, expected, "{}", row.name()),
+            _ => assert_eq!(outcome, attempt("", row), "{}", row.name()),
+        }
+    }
+}
+
+/// What a cell takes from itself, without the template's list behind it.
+#[test]
+fn a_cell_gives_up_the_work_of_its_template() {
+    let lost = [
+        "watch-parent",
+        "send-descriptor",
+        "receive-descriptor",
+        "replace-reporting",
+        "add-filter",
+        "name-process",
+        "fork",
+        "limit-parent",
+        "signal-thread-of-parent",
+    ];
+    for name in lost {
+        let row = Attempt::named(name).unwrap();
+        assert_eq!(Some(attempt("report,cell", row)), forbidden(row), "{name}");
+    }
+}
+
 #[test]
 fn a_whole_cell() {
     for row in Attempt::all() {
