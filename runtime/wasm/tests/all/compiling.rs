@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use env_contracts::{Code, Diagnose};
 use glovebox_runtime::job::UngrantedImports;
-use glovebox_wasm::{CompileCache, CompileEvent, CompileLimits, Compiler, WasmError};
+use glovebox_wasm::{CompileCache, CompileEvent, CompileLimits, Compiler, WasmError, adapt, inspect};
 
 use crate::harness::{built, compiler, digest, executor, wat};
 
@@ -194,6 +194,28 @@ fn a_missing_compiler_and_a_full_disk_are_coded() {
     let full = fs_err::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let error = compiler(CompileLimits::default()).compile(&bytes, &full, &mut |_| {}).unwrap_err();
     assert_eq!(error.code(), Code::DiskFull, "{error}");
+}
+
+/// Nothing of a module's bytes is adapted in this process.
+#[test]
+fn modules_are_adapted_in_a_child() {
+    let module = built("tests/guests/dist/preview1.wasm");
+    let inspection = inspect(&module, 64 << 20).unwrap();
+    let child = compiler(CompileLimits::default());
+    assert_eq!(child.adapt(&module, &inspection).unwrap(), adapt(&module, &inspection).unwrap());
+
+    let none = Compiler::new("/nonexistent/compiler", vec![], CompileLimits::default());
+    assert_eq!(none.adapt(&module, &inspection).unwrap_err().code(), Code::CompileFailed);
+    let small = compiler(limited(|limits| limits.input = module.len() as u64));
+    let error = small.adapt(&module, &inspection).unwrap_err();
+    assert!(error.to_string().contains("larger than"), "the adapter adds to it: {error}");
+
+    let text = r#"(module (import "wasi_snapshot_preview1" "nonsense" (func)) (func (export "_start")))"#;
+    let module = wat::parse_str(text).unwrap();
+    let inspection = inspect(&module, 64 << 20).unwrap();
+    let error = child.adapt(&module, &inspection).unwrap_err();
+    assert_eq!(error.code(), Code::ComponentInvalid);
+    assert_eq!(error.to_string(), adapt(&module, &inspection).unwrap_err().to_string());
 }
 
 #[test]
