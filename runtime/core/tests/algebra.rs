@@ -110,7 +110,8 @@ fn contracts() -> impl Strategy<Value = Contract> {
     );
     (mounts(), network, secrets(), identity, limits(), small).prop_map(
         |(filesystem, network, secrets, identity, limits, small)| {
-            let (persistence, snapshot, sharing, label, level, retain, scratch, imports, (walls, deterministic)) = small;
+            let (persistence, snapshot, sharing, label, level, retain, scratch, imports, (walls, deterministic)) =
+                small;
             Contract {
                 filesystem,
                 network,

@@ -7,6 +7,7 @@ use glovebox_jail::{Attempt, Layers, syscall_name};
 
 use super::super::{CompileLimits, Compiler};
 use super::*;
+use crate::cell::Helper;
 use crate::error::WasmError;
 
 /// What is said before the answer; the test's program says things of its own.

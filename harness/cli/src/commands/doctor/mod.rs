@@ -20,14 +20,17 @@ use crate::terminal::{escaped, escaped_line};
 pub(crate) fn run(args: &DoctorArgs, config: Result<Config, Problem>) -> Result<ExitCode, Problem> {
     let mut lines = host::facts();
     match config {
-        Ok(config) => lines.extend(look(&config)?),
+        Ok(config) => {
+            let sound = is_sound(&lines);
+            lines.extend(look(&config, sound)?);
+        }
         Err(problem) => {
             lines.push(Line::required("configuration", Err(problem)));
             let why = "not looked at: the configuration says where it is";
             lines.extend(["state folder", "ceiling", SELF_TESTS].map(|what| Line::skipped(what, why)));
         }
     }
-    let report = Report { healthy: lines.iter().all(|line| line.status != Status::Failed), lines };
+    let report = Report { healthy: is_sound(&lines), lines };
     let code = if report.healthy { 0 } else { Code::BackendUnavailable.exit_code() };
     printed(if args.json { print::json(&report) } else { report.print() }, code)
 }
@@ -35,8 +38,13 @@ pub(crate) fn run(args: &DoctorArgs, config: Result<Config, Problem>) -> Result<
 /// All self-tests, as one line where none could run.
 const SELF_TESTS: &str = "self-tests";
 
-/// What the configuration names, and the self-tests if all of it can be used.
-fn look(config: &Config) -> Result<Vec<Line>, Problem> {
+fn is_sound(lines: &[Line]) -> bool {
+    lines.iter().all(|line| line.status != Status::Failed)
+}
+
+/// What the configuration names, and the self-tests if all of it can be used
+/// on a host that is sound itself.
+fn look(config: &Config, sound: bool) -> Result<Vec<Line>, Problem> {
     let file = config::file_path();
     let there = if file.exists() { "" } else { " (there is none: defaults and the environment hold)" };
     let mut lines = vec![Line::ok("configuration", format!("`{}`{there}", file.display()))];
@@ -47,7 +55,7 @@ fn look(config: &Config) -> Result<Vec<Line>, Problem> {
         Ok(format!("`{}`{shipped}", config.entry("ceiling").0))
     });
     lines.push(Line::required("ceiling", ceiling));
-    if lines.iter().all(|line| line.status != Status::Failed) {
+    if sound && is_sound(&lines) {
         lines.extend(walls::test(config)?);
     } else {
         lines.push(Line::skipped(SELF_TESTS, "not run: what failed above comes first"));
