@@ -41,7 +41,7 @@ impl From<Problem> for Refusal {
             Code::Drift => OutcomeKind::Drift,
             Code::Busy => OutcomeKind::Busy,
             Code::LimitHit => OutcomeKind::LimitHit,
-            Code::BackendUnavailable => OutcomeKind::BackendUnavailable,
+            Code::BackendUnavailable | Code::IsolationUnavailable => OutcomeKind::BackendUnavailable,
             Code::Interrupted => OutcomeKind::Interrupted,
             Code::ContractUnsatisfied
             | Code::ContractInvalid

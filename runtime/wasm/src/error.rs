@@ -21,14 +21,6 @@ pub enum WasmError {
     /// Cells can't be made by this process.
     #[error("components can't be run in cells here: {0}")]
     Cells(String),
-    /// The kernel lacks a layer of the second wall.
-    #[error("components can't be run in cells on this host: {reason}")]
-    Layer {
-        /// What is missing.
-        reason: String,
-        /// What would do.
-        remedy: String,
-    },
     /// The bytes are not a module or component that can be used.
     #[error("{0}")]
     Invalid(String),
@@ -56,7 +48,7 @@ pub enum WasmError {
     #[error("the component could not be compiled: {0}")]
     Compile(String),
     /// What works on strangers' bytes can't be shut in on this host.
-    #[error("the compiler can't be shut in: {reason}")]
+    #[error("untrusted code can't be shut in here: {reason}")]
     Jail {
         /// Which wall is missing, and why.
         reason: String,
@@ -95,7 +87,7 @@ impl WasmError {
 impl Diagnose for WasmError {
     fn code(&self) -> Code {
         match self {
-            Self::Engine { .. } | Self::Cells(_) | Self::Layer { .. } => Code::BackendUnavailable,
+            Self::Engine { .. } | Self::Cells(_) => Code::BackendUnavailable,
             Self::Invalid(_) => Code::ComponentInvalid,
             Self::TooLarge { .. } => Code::ComponentTooLarge,
             Self::Exports { .. } => Code::ComponentExports,
@@ -113,10 +105,6 @@ impl Diagnose for WasmError {
         match self {
             Self::Engine { .. } => {
                 "lower the number of parallel actions, or raise the address space limit (`ulimit -v`)".into()
-            }
-            Self::Layer { remedy, .. } => {
-                format!("{remedy}; or set `wasm.placement = \"in-process\"` if all tools are of one trust domain")
-                    .into()
             }
             Self::Digest { .. } => {
                 "the file was changed after it was registered: `glovebox tool remove` it and register it again".into()

@@ -39,6 +39,7 @@ const EXITS: &[(u8, &str)] = &[
     (52, "cache-corrupt"),
     (53, "platform-unsupported"),
     (54, "artifact-corrupt"),
+    (55, "isolation-unavailable"),
 ];
 
 #[test]

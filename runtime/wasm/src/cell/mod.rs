@@ -121,5 +121,5 @@ fn jail_problem(error: glovebox_jail::JailError) -> Problem {
         text.push_str(&format!(": {cause}"));
         source = cause.source();
     }
-    Problem::new(Code::BackendUnavailable, text)
+    Problem::new(Code::IsolationUnavailable, text)
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use env_contracts::{Code, Problem};
+use glovebox_jail::Layers;
 use glovebox_runtime::job::UngrantedImports;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -17,6 +18,7 @@ use super::Helper;
 use super::keeper::Keeper;
 use super::wire::Death;
 use crate::cache::CompileCache;
+use crate::compile;
 use crate::component::Artefact;
 use crate::error::WasmError;
 
@@ -103,18 +105,16 @@ impl Cells {
     /// Starts nothing yet: that happens with the first component.
     ///
     /// # Errors
-    /// [`WasmError::Cells`] where this host can't shut processes in, or this
-    /// process is itself one that was started to be shut in.
+    /// [`WasmError::Jail`] where this host can't shut processes in,
+    /// [`WasmError::Cells`] where this process is itself one that was started
+    /// to be shut in.
     pub fn new(helper: Helper) -> Result<Self, WasmError> {
         if super::is_inside() {
             return Err(WasmError::Cells(
                 "this program was started to become a cell, and did not: its `main` has to begin with `maybe_enter_cell`".into(),
             ));
         }
-        let missing = glovebox_jail::Layers::probe().missing();
-        if let Some(missing) = missing.first() {
-            return Err(WasmError::Layer { reason: missing.reason.to_string(), remedy: missing.remedy.to_string() });
-        }
+        compile::walls(Layers::probe())?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| WasmError::Cells(format!("no descriptors: {errno}")))?;
         let shared =

@@ -59,7 +59,7 @@ fn possible(end: &End, errand: &Errand<'_>) -> bool {
         }
         End::TimedOut(_) | End::LimitHit(_) | End::Trapped(_) | End::HostFailed(_) => true,
         End::Refused(problem) => {
-            matches!(problem.code, Code::ComponentExports | Code::ContractInvalid | Code::BackendUnavailable)
+            matches!(problem.code, Code::ComponentExports | Code::ContractInvalid | Code::IsolationUnavailable)
         }
         // The host alone interrupts and finds violations.
         End::Interrupted | End::Violation(_) => false,

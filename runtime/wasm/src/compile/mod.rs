@@ -223,7 +223,7 @@ fn not_started(error: impl Into<io::Error>) -> WasmError {
 }
 
 /// Refuses where the child could not be shut in.
-fn walls(layers: Layers) -> Result<(), WasmError> {
+pub(crate) fn walls(layers: Layers) -> Result<(), WasmError> {
     match layers.missing().into_iter().next() {
         None => Ok(()),
         Some(missing) => Err(WasmError::Jail {

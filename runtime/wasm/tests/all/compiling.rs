@@ -204,7 +204,7 @@ fn modules_are_adapted_in_a_child() {
     let child = compiler(CompileLimits::default());
     assert_eq!(child.adapt(&module, &inspection).unwrap(), adapt(&module, &inspection).unwrap());
 
-    let none = Compiler::new("/nonexistent/compiler", vec![], CompileLimits::default());
+    let none = Compiler::new(glovebox_wasm::Helper::new("/nonexistent/compiler", vec![]), CompileLimits::default());
     assert_eq!(none.adapt(&module, &inspection).unwrap_err().code(), Code::CompileFailed);
     let small = compiler(limited(|limits| limits.input = module.len() as u64));
     let error = small.adapt(&module, &inspection).unwrap_err();
