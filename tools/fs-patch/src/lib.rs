@@ -92,36 +92,40 @@ impl Tool for FsPatch {
             Failure::invalid(format!("line {} of the patch: {}", fault.line, fault.why))
                 .with_details(json!({ "line": fault.line }))
         })?;
-        let mut together = 0;
-        let mut outcomes = Vec::with_capacity(patch.len());
-        for file in patch {
-            let outcome = Outcome::of(file, args.fuzz)?;
-            together += outcome.size();
-            if together > MOST_TOGETHER {
-                return Err(Failure::invalid(format!("the patched files have more than {MOST_TOGETHER} bytes")));
-            }
-            outcomes.push(outcome);
-        }
-        let rejected: usize = outcomes.iter().map(|outcome| outcome.rejects.len()).sum();
-        let rejects: Vec<Json> = outcomes.iter().flat_map(|outcome| outcome.rejects.clone()).collect();
-        let rejects = json!(rejects.into_iter().take(NAMED_REJECTS).collect::<Vec<_>>());
-        if rejected > 0 && !args.partial {
-            let first = rejects[0]["reason"].as_str().unwrap_or_default();
-            let path = rejects[0]["path"].as_str().unwrap_or_default();
-            let message =
-                format!("{rejected} hunks do not fit, so nothing was written; the first, in `{path}`: {first}");
-            return Err(Failure::conflict(message).with_details(json!({ "rejected": rejects, "count": rejected })));
-        }
-        if !args.dry_run {
-            write(&outcomes)?;
-        }
-        Ok(json!({
-            "written": !args.dry_run,
-            "files": outcomes.iter().filter(|outcome| outcome.changes()).map(Outcome::report).collect::<Vec<_>>(),
-            "rejected": rejects,
-            "rejected_count": rejected,
-        }))
+        run(patch, &args)
     }
+}
+
+/// Applies what was read, in memory first.
+fn run(patch: Vec<FilePatch>, args: &Args) -> Result<Json, Failure> {
+    let mut together = 0;
+    let mut outcomes = Vec::with_capacity(patch.len());
+    for file in patch {
+        let outcome = Outcome::of(file, args.fuzz)?;
+        together += outcome.size();
+        if together > MOST_TOGETHER {
+            return Err(Failure::invalid(format!("the patched files have more than {MOST_TOGETHER} bytes")));
+        }
+        outcomes.push(outcome);
+    }
+    let rejected: usize = outcomes.iter().map(|outcome| outcome.rejects.len()).sum();
+    let rejects: Vec<Json> = outcomes.iter().flat_map(|outcome| outcome.rejects.clone()).collect();
+    let rejects = json!(rejects.into_iter().take(NAMED_REJECTS).collect::<Vec<_>>());
+    if rejected > 0 && !args.partial {
+        let first = rejects[0]["reason"].as_str().unwrap_or_default();
+        let path = rejects[0]["path"].as_str().unwrap_or_default();
+        let message = format!("{rejected} hunks do not fit, so nothing was written; the first, in `{path}`: {first}");
+        return Err(Failure::conflict(message).with_details(json!({ "rejected": rejects, "count": rejected })));
+    }
+    if !args.dry_run {
+        write(&outcomes)?;
+    }
+    Ok(json!({
+        "written": !args.dry_run,
+        "files": outcomes.iter().filter(|outcome| outcome.changes()).map(Outcome::report).collect::<Vec<_>>(),
+        "rejected": rejects,
+        "rejected_count": rejected,
+    }))
 }
 
 /// What a patch does to one file.

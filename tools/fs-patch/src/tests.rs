@@ -1,5 +1,4 @@
-//! The tool on real files. Paths in patches are relative to the workspace, so
-//! each test takes the folders down to its own off the names.
+//! The tool on real files, each test in a folder of its own.
 
 use super::*;
 
@@ -22,11 +21,15 @@ impl Folder {
         fs::read_to_string(self.0.join(name)).ok()
     }
 
-    /// Applies what a patch says in this folder.
-    fn outcomes(&self, patch: &str, fuzz: usize) -> Vec<Outcome> {
-        let files = parse::parse(patch, None).unwrap();
+    /// What a patch says, about files of this folder.
+    fn patch(&self, patch: &str) -> Vec<FilePatch> {
         let here = |file: FilePatch| FilePatch { path: format!("{}/{}", self.0.display(), file.path), ..file };
-        files.into_iter().map(|file| Outcome::of(here(file), fuzz).unwrap()).collect()
+        parse::parse(patch, None).unwrap().into_iter().map(here).collect()
+    }
+
+    /// The same applied in memory.
+    fn outcomes(&self, patch: &str, fuzz: usize) -> Vec<Outcome> {
+        self.patch(patch).into_iter().map(|file| Outcome::of(file, fuzz).unwrap()).collect()
     }
 }
 
@@ -101,26 +104,37 @@ fn nothing_is_written_over_what_changed_meanwhile() {
 
 #[test]
 fn one_hunk_that_does_not_fit_keeps_the_others_back() {
-    let context = Context { request_id: String::new(), deadline_ms: 0, locale: None, idempotency_key: None };
-    let call = |args: Json| FsPatch::call(serde::Deserialize::deserialize(args).unwrap(), &context);
-    // No workspace here: no file is there, and one would be made.
+    let folder = Folder::new("together");
     let patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/d/new\n@@ -0,0 +1 @@\n+n\n";
-    let failure = call(json!({ "patch": patch })).unwrap_err();
+    let call = |partial, dry_run| {
+        let args = Args { patch: String::new(), strip: None, fuzz: 0, partial, dry_run };
+        run(folder.patch(patch), &args)
+    };
+    let failure = call(false, false).unwrap_err();
     assert_eq!(failure.kind, Kind::Conflict);
     let details = failure.details.unwrap();
-    assert_eq!((&details["count"], &details["rejected"][0]["path"]), (&json!(1), &json!("x")));
+    assert_eq!((&details["count"], &details["rejected"][0]["reason"]), (&json!(1), &json!("the file does not exist")));
+    assert_eq!(folder.read("d/new"), None);
     // What fits is reported, and written unless the run is dry.
-    let dry = call(json!({ "patch": patch, "partial": true, "dry_run": true })).unwrap();
+    let dry = call(true, true).unwrap();
     assert_eq!((&dry["written"], &dry["rejected_count"]), (&json!(false), &json!(1)));
-    assert_eq!((&dry["files"][0]["path"], dry["files"].as_array().unwrap().len()), (&json!("d/new"), 1));
-    assert!(fs::symlink_metadata("/workspace/d/new").is_err());
+    assert_eq!(dry["files"].as_array().unwrap().len(), 1);
+    assert_eq!(folder.read("d/new"), None);
+    assert_eq!(call(true, false).unwrap()["written"], true);
+    assert_eq!(folder.read("d/new").as_deref(), Some("n\n"));
+}
+
+#[test]
+fn refused_before_any_file_is_looked_at() {
+    let context = Context { request_id: String::new(), deadline_ms: 0, locale: None, idempotency_key: None };
+    let patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n a\n";
     for (args, message) in [
         (json!({ "patch": patch, "fuzz": 3 }), "from 0 to 2"),
         (json!({ "patch": patch, "strip": 9 }), "from 0 to 8"),
         (json!({ "patch": " ".repeat(MOST_PATCH + 1) }), "longer than"),
-        (json!({ "patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n a\n" }), "line 3 of the patch"),
+        (json!({ "patch": patch }), "line 3 of the patch"),
     ] {
-        let failure = call(args).unwrap_err();
+        let failure = FsPatch::call(serde::Deserialize::deserialize(args).unwrap(), &context).unwrap_err();
         assert!(failure.kind == Kind::InvalidArgs && failure.message.contains(message), "{}", failure.message);
     }
 }
