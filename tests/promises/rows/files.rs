@@ -18,13 +18,18 @@ pub(super) const ROWS: &[Row] = &[
     ("what `hide` names is not there: not read, listed, made, moved or removed", hidden),
     ("the usual secrets are hidden without anybody asking", hidden_by_default),
     ("named pipes, sockets and the kernel's own trees are not opened", special),
+    ("Glovebox's own state is not there, wherever it lies", state),
+    ("an action leaves a folder as it found it, but for what it was told to write", nothing_besides),
     ("a file's name is a name, whatever characters it has", odd_names),
     ("a path argument outside of its mount is refused before anything runs", path_arguments),
     ("a path argument is read as it was when it was bound, whatever lies there later", sealed),
 ];
 
+/// A path, with its content, number of names and modification time.
+type Entry = (PathBuf, Vec<u8>, u64, i64, i64);
+
 /// Everything below a folder: paths, content, links, modification times.
-fn snapshot(path: &Path) -> Vec<(PathBuf, Vec<u8>, u64, i64, i64)> {
+fn snapshot(path: &Path) -> Vec<Entry> {
     let mut all = Vec::new();
     for entry in fs_err::read_dir(path).unwrap() {
         let path = entry.unwrap().path();
@@ -224,6 +229,41 @@ fn special(house: &House) {
             assert!(shut, "{attempt}: {seen:?}");
         }
     }
+}
+
+fn state(house: &House) {
+    house.file("a.txt", "a");
+    // The folder that holds both the state and the workspace.
+    let told = |told: Value| {
+        let act = house.command(&told).mount("workspace write");
+        act.asking(|submission| submission.workspace = Some(house.path(""))).run().succeeds().data().clone()
+    };
+    assert_eq!(told(json!({ "do": "list", "path": "/workspace" }))["names"], json!(["workspace"]));
+    assert_eq!(told(json!({ "do": "read", "path": "/workspace/workspace/a.txt" }))["text"], "a");
+    for attempt in [
+        json!({ "do": "list", "path": "/workspace/state" }),
+        json!({ "do": "list", "path": "/workspace/workspace/../state/tools" }),
+        json!({ "do": "open", "path": "/workspace/state/new", "flags": ["create"], "access": ["write"], "text": "x" }),
+        json!({ "do": "rename", "from_path": "/workspace/state", "to_path": "/workspace/mine" }),
+        json!({ "do": "rename", "from_path": "/workspace/workspace", "to_path": "/workspace/state" }),
+    ] {
+        assert!(told(attempt.clone())["refused"].is_string(), "{attempt}");
+    }
+}
+
+fn nothing_besides(house: &House) {
+    house.file("a.txt", "a");
+    house.file("dir/b", "b");
+    let before = snapshot(&house.workspace());
+    for attempt in [json!({ "do": "nothing" }), json!({ "do": "read" }), json!({ "do": "copy" })] {
+        told(house, "workspace write", &attempt);
+    }
+    assert_eq!(snapshot(&house.workspace()), before);
+    told(house, "workspace write", &json!({ "do": "write-file", "path": "/workspace/dir/new", "bytes": 3 }));
+    assert_eq!(fs_err::read(house.workspace().join("dir/new")).unwrap(), b"xxx");
+    fs_err::remove_file(house.workspace().join("dir/new")).unwrap();
+    let names = |all: &[Entry]| all.iter().map(|entry| entry.0.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&snapshot(&house.workspace())), names(&before));
 }
 
 fn odd_names(house: &House) {
