@@ -65,6 +65,9 @@ fn timeouts_only_shorten(house: &House) {
         let act = house.command(&sleep).limit(wall);
         act.asking(move |submission| submission.request.timeout = Some(timeout)).run()
     };
-    asking(Span::secs(1), "wall = \"60s\"").ends("timed-out(wall)");
-    asking(Span::secs(3600), "wall = \"1s\"").ends("timed-out(wall)");
+    for seen in [asking(Span::secs(1), "wall = \"60s\""), asking(Span::secs(3600), "wall = \"1s\"")] {
+        let seen = seen.ends("timed-out(wall)");
+        let wall = seen.enforcement.iter().find(|line| line.clause.as_str() == "limits.wall").unwrap();
+        assert_eq!(wall.value, "≤ 1s", "{seen:?}");
+    }
 }
