@@ -1,5 +1,7 @@
 //! Any component is a tool: functions with types of their own.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use serde_json::{Value, json};
 
 use crate::support::{House, guest, typed};
@@ -14,6 +16,12 @@ fn every_function_of_a_component_becomes_a_tool() {
     for name in ["shapes.add", "shapes.centre", "data.reverse", "typed.greet"] {
         assert!(listed.contains(&format!("{name}@0.1.0")), "{listed}");
     }
+    // Its component is on disk once.
+    let file_of = |name: &str| {
+        let path = house.state().join(format!("tools/{name}/0.1.0/component.wasm"));
+        fs_err::metadata(path).unwrap().ino()
+    };
+    assert_eq!(file_of("shapes.add"), file_of("data.tail"));
     // Its schema is read from its types, and is what arguments are held against.
     let shown = house.run(&["tool", "show", "shapes.add"]).ok().stdout;
     for words in ["a  integer  required", "function example:typed/shapes@1.0.0#add"] {

@@ -33,6 +33,21 @@ impl Registry {
     /// # Errors
     /// `tool-reserved`, `tool-conflict`, `manifest-invalid`, and the host's.
     pub fn add(&self, manifest_text: &str, component: &[u8], now: Instant) -> Result<(Tool, Added), Problem> {
+        self.add_like(None, manifest_text, component, now)
+    }
+
+    /// The same for a tool whose component is that of another one, which was
+    /// registered with it: the file is then shared where the disk allows.
+    ///
+    /// # Errors
+    /// Those of [`Registry::add`].
+    pub fn add_like(
+        &self,
+        like: Option<&Tool>,
+        manifest_text: &str,
+        component: &[u8],
+        now: Instant,
+    ) -> Result<(Tool, Added), Problem> {
         let manifest = parse(manifest_text)?;
         let capability = manifest.capability();
         if self.builtin(&capability.name)?.is_some() {
@@ -59,7 +74,12 @@ impl Registry {
                 return Ok((tool, Added::Known));
             }
         }
-        self.write(&capability, manifest_text, component, &record, known.is_some())?;
+        let shared = like.filter(|like| like.registered.digest == record.artifact).map(|like| &like.registered.bytes);
+        let shared = match shared {
+            Some(ArtifactBytes::File(path)) => Some(path.as_path()),
+            _ => None,
+        };
+        self.write(&capability, manifest_text, (component, shared), &record, known.is_some())?;
         Ok((tool, Added::New))
     }
 
@@ -157,7 +177,7 @@ impl Registry {
         &self,
         capability: &CapabilityRef,
         manifest: &str,
-        component: &[u8],
+        (component, shared): (&[u8], Option<&Path>),
         record: &Record,
         known: bool,
     ) -> Result<(), Problem> {
@@ -169,7 +189,12 @@ impl Registry {
         let write = || -> std::io::Result<()> {
             fs_err::create_dir(&staged.0)?;
             durable(&staged.0.join(MANIFEST), manifest.as_bytes())?;
-            durable(&staged.0.join(COMPONENT), component)?;
+            let place = staged.0.join(COMPONENT);
+            // What is registered never changes, and its digest is compared
+            // when it is compiled: one file can be several tools'.
+            if shared.is_none_or(|shared| fs_err::hard_link(shared, &place).is_err()) {
+                durable(&place, component)?;
+            }
             fs_err::File::open(&staged.0)?.sync_all()
         };
         write().map_err(failed)?;

@@ -23,8 +23,11 @@ pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Probl
     let found = Text::find(&args.file, args.manifest.as_deref(), &source, &wish)?;
     let made = found.texts.iter().all(|text| text.from.is_none());
     let manifests = found.texts.iter().map(Text::parse).collect::<Result<Vec<_>, _>>()?;
-    for manifest in &manifests {
-        source.agrees(manifest)?;
+    for (manifest, text) in manifests.iter().zip(&found.texts) {
+        // What was made from it fits it.
+        if text.from.is_some() {
+            source.agrees(manifest)?;
+        }
         // The schemas, before anything is written.
         Tool::new(manifest.clone(), source.digest(), ArtifactBytes::Embedded(&[]), false)?;
     }
@@ -57,8 +60,10 @@ pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Probl
     if made && one {
         let _ = writeln!(err, "it has no manifest; the one on standard output was made, and is what is registered");
     }
+    let mut first = None;
     for text in &found.texts {
-        let (tool, added) = registry.add(&text.text, &source.component, SystemClock.now()).map_err(raise)?;
+        let now = SystemClock.now();
+        let (tool, added) = registry.add_like(first.as_ref(), &text.text, &source.component, now).map_err(raise)?;
         let capability = tool.manifest.capability();
         let adapted = if source.adapted { ", adapted from a preview 1 module" } else { "" };
         let said = match added {
@@ -66,6 +71,7 @@ pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Probl
             Added::Known => "already registered:",
         };
         let _ = writeln!(err, "{said} {capability} (component {}{adapted})", tool.registered.digest.short());
+        first.get_or_insert(tool);
     }
     if !one {
         let _ = writeln!(err, "`glovebox tool show NAME` shows the manifests, which were made from the types");
