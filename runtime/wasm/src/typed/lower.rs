@@ -22,10 +22,47 @@ impl std::fmt::Display for Mismatch {
 /// What is shown of a place or a list of names.
 const SHOWN_MAX: usize = 256;
 
-/// Bytes of one `list<u8>` that are handed over one by one, where the function
+/// Bytes of all `list<u8>` of a call that are handed over one by one, where the function
 /// has a signature without a faster way (see `bulk`). Each takes 40 bytes of
 /// host memory meanwhile.
-pub(super) const SLOW_BYTES_MAX: usize = 256 << 10;
+const SLOW_BYTES_MAX: usize = 256 << 10;
+
+/// Host memory that all values of one call may take. Small arguments can mean
+/// many: each field that is left out is a value too.
+const VALUES_MAX: usize = 16 << 20;
+
+/// What is left of both.
+struct Budget {
+    bytes: usize,
+    memory: usize,
+}
+
+impl Budget {
+    /// Takes a value with a name of this length.
+    fn value(&mut self, name: usize) -> Result<(), Mismatch> {
+        match self.memory.checked_sub(size_of::<Val>() + name) {
+            Some(left) => {
+                self.memory = left;
+                Ok(())
+            }
+            None => mismatch(format!("less: all values together would take more than {} MiB", VALUES_MAX >> 20)),
+        }
+    }
+
+    /// Takes the bytes of a list.
+    fn bytes(&mut self, count: usize) -> Result<(), Mismatch> {
+        match self.bytes.checked_sub(count) {
+            Some(left) => {
+                self.bytes = left;
+                Ok(())
+            }
+            None => {
+                let kib = SLOW_BYTES_MAX >> 10;
+                mismatch(format!("at most {kib} KiB in all: hand more over as a file, with --input NAME=FILE"))
+            }
+        }
+    }
+}
 
 type Lowered = Result<Val, Mismatch>;
 
@@ -47,7 +84,8 @@ pub(super) fn parameters<'t>(
     arguments: &Value,
 ) -> Result<Vec<Val>, Mismatch> {
     let members = members(types, arguments)?;
-    members.map(|(name, ty, value)| below(member(&ty, value), &name)).collect()
+    let mut budget = Budget { bytes: SLOW_BYTES_MAX, memory: VALUES_MAX };
+    members.map(|(name, ty, value)| below(member(&ty, value, &mut budget), &name)).collect()
 }
 
 /// The members of an object by name, in the order of the types; none but these.
@@ -65,16 +103,17 @@ pub(super) fn members<'t, 'v>(
     Ok(members.into_iter())
 }
 
-fn member(ty: &Type, value: Option<&Value>) -> Lowered {
+fn member(ty: &Type, value: Option<&Value>, budget: &mut Budget) -> Lowered {
     match (value, ty) {
-        (Some(value), _) => lower(ty, value),
-        (None, Type::Option(_)) => Ok(Val::Option(None)),
+        (Some(value), _) => lower(ty, value, budget),
+        (None, Type::Option(_)) => budget.value(0).map(|()| Val::Option(None)),
         (None, _) => mismatch("a value"),
     }
 }
 
 /// One value. Recurses as deep as the type nests, which the engine bounds.
-pub(super) fn lower(ty: &Type, value: &Value) -> Lowered {
+fn lower(ty: &Type, value: &Value, budget: &mut Budget) -> Lowered {
+    budget.value(0)?;
     Ok(match ty {
         Type::Bool => match value {
             Value::Bool(value) => Val::Bool(*value),
@@ -100,14 +139,13 @@ pub(super) fn lower(ty: &Type, value: &Value) -> Lowered {
         Type::String => Val::String(text(value)?.to_owned()),
         Type::List(list) if list.ty() == Type::U8 => {
             let bytes = bytes(value)?;
-            if bytes.len() > SLOW_BYTES_MAX {
-                let kib = SLOW_BYTES_MAX >> 10;
-                return mismatch(format!("at most {kib} KiB: hand more over as a file, with --input NAME=FILE"));
-            }
+            budget.bytes(bytes.len())?;
             Val::List(bytes.into_iter().map(Val::U8).collect())
         }
         Type::List(list) => Val::List(
-            items(value)?.map(|(index, item)| below(lower(&list.ty(), item), &index)).collect::<Result<_, _>>()?,
+            items(value)?
+                .map(|(index, item)| below(lower(&list.ty(), item, budget), &index))
+                .collect::<Result<_, _>>()?,
         ),
         Type::Tuple(tuple) => {
             let types = tuple.types();
@@ -119,7 +157,7 @@ pub(super) fn lower(ty: &Type, value: &Value) -> Lowered {
             Val::Tuple(
                 types
                     .zip(items)
-                    .map(|(ty, (index, item))| below(lower(&ty, item), &index))
+                    .map(|(ty, (index, item))| below(lower(&ty, item, budget), &index))
                     .collect::<Result<_, _>>()?,
             )
         }
@@ -127,7 +165,10 @@ pub(super) fn lower(ty: &Type, value: &Value) -> Lowered {
             let fields = members(record.fields().map(|field| (field.name, field.ty)), value)?;
             Val::Record(
                 fields
-                    .map(|(name, ty, value)| Ok((name.to_owned(), below(member(&ty, value), &name)?)))
+                    .map(|(name, ty, value)| {
+                        budget.value(name.len())?;
+                        Ok((name.to_owned(), below(member(&ty, value, budget), &name)?))
+                    })
                     .collect::<Result<_, _>>()?,
             )
         }
@@ -137,10 +178,10 @@ pub(super) fn lower(ty: &Type, value: &Value) -> Lowered {
             let some = match (&inner, value) {
                 // Null in it would be taken for none.
                 (Type::Option(_), Value::Object(object)) if object.len() == 1 && object.contains_key("some") => {
-                    below(lower(&inner, &object["some"]), &"some")?
+                    below(lower(&inner, &object["some"], budget), &"some")?
                 }
                 (Type::Option(_), _) => return mismatch("null or `{\"some\": …}`"),
-                (_, value) => lower(&inner, value)?,
+                (_, value) => lower(&inner, value, budget)?,
             };
             Val::Option(Some(Box::new(some)))
         }
@@ -162,11 +203,11 @@ pub(super) fn lower(ty: &Type, value: &Value) -> Lowered {
                 let names: Vec<&str> = variant.cases().map(|case| case.name).collect();
                 return below(mismatch(listed(&names)), &"tag");
             };
-            Val::Variant(tag.to_owned(), carried(case.ty.as_ref(), payload)?)
+            Val::Variant(tag.to_owned(), carried(case.ty.as_ref(), payload, budget)?)
         }
         Type::Result(result) => match tagged(value)? {
-            ("ok", payload) => Val::Result(Ok(carried(result.ok().as_ref(), payload)?)),
-            ("err", payload) => Val::Result(Err(carried(result.err().as_ref(), payload)?)),
+            ("ok", payload) => Val::Result(Ok(carried(result.ok().as_ref(), payload, budget)?)),
+            ("err", payload) => Val::Result(Err(carried(result.err().as_ref(), payload, budget)?)),
             _ => return below(mismatch("one of `ok`, `err`"), &"tag"),
         },
         Type::Map(_)
@@ -216,9 +257,9 @@ fn tagged(value: &Value) -> Result<(&str, Option<&Value>), Mismatch> {
     }
 }
 
-fn carried(ty: Option<&Type>, payload: Option<&Value>) -> Result<Option<Box<Val>>, Mismatch> {
+fn carried(ty: Option<&Type>, payload: Option<&Value>, budget: &mut Budget) -> Result<Option<Box<Val>>, Mismatch> {
     match (ty, payload) {
-        (Some(ty), payload) => below(member(ty, payload), &"val").map(|val| Some(Box::new(val))),
+        (Some(ty), payload) => below(member(ty, payload, budget), &"val").map(|val| Some(Box::new(val))),
         (None, None) => Ok(None),
         (None, Some(_)) => below(mismatch("nothing: this case carries no value"), &"val"),
     }

@@ -256,3 +256,24 @@ fn any_value_of_any_type_comes_back_as_it_went_and_fits_the_schemas() {
         }
     }
 }
+
+/// Small arguments can mean many values, and each takes host memory.
+#[test]
+fn values_are_bounded_in_all() {
+    let options = Wit::Record((0..100).map(|_| Wit::Option(Box::new(Wit::Plain("u8")))).collect());
+    let bytes = Wit::List(Box::new(Wit::Plain("u8")));
+    let loaded = load(&component(&[options, bytes]));
+    let refused =
+        |name: &str, item: Value, count: usize| match call_in(&loaded, None, name, &json!({ "x": vec![item; count] }))
+            .end
+        {
+            End::Refused(problem) => problem.message,
+            End::Returned { .. } => String::new(),
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(refused("echo0", json!({}), 10), "");
+    assert!(refused("echo0", json!({}), 10_000).contains("more than 16 MiB"));
+    let hundred = json!(data_encoding::BASE64.encode(&[7; 100 << 10]));
+    assert_eq!(refused("echo1", hundred.clone(), 2), "");
+    assert!(refused("echo1", hundred, 3).contains("at most 256 KiB in all"));
+}
