@@ -20,7 +20,7 @@ use common::{BARE, Case, Deaf, FOLDERS, Work, artefact, cache, helper, percentil
 const CALLS: usize = 2_000;
 /// Calls that come before, so that the component counts as one that is used
 /// again and again.
-const WARM_UP: usize = 50;
+const WARM_UP: usize = 100;
 /// Between two calls, so that the next cell is idle before it is wanted:
 /// latency, not throughput.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -75,17 +75,18 @@ struct Side {
     artefact: Arc<Artefact>,
     cells: Cells,
     work: Work,
+    _folder: tempfile::TempDir,
 }
 
 impl Side {
     fn new(case: &Case) -> Self {
         let engine = Engine::new(EngineConfig { slots: 4, ..EngineConfig::default() }).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let cache = cache(folder.path(), &engine);
+        let cache = Arc::new(cache(folder.path(), &engine));
         let artefact = artefact(case, &cache);
         let work = Work::new(case, artefact.component());
-        let cells = Cells::new(helper()).unwrap().warmed_by(&cache);
-        Self { executor: Executor::new(engine).unwrap(), artefact: Arc::new(artefact), cells, work }
+        let cells = Cells::new(helper()).unwrap().warmed_by(Arc::clone(&cache));
+        Self { executor: Executor::new(engine).unwrap(), artefact: Arc::new(artefact), cells, work, _folder: folder }
     }
 
     async fn in_cell(&self, cells: &Cells) -> (JobReport, Timeline) {

@@ -92,8 +92,8 @@ impl WasmBackend {
             // Never runs anything: it knows what artefacts have to be like.
             let engine = Engine::new(EngineConfig::cell())?;
             let cache = CompileCache::open(cache, &engine, Compiler::new(helper.clone(), limits))?;
-            let cells = Cells::new(helper)?.warmed_by(&cache);
-            Ok(Self { place: Place::Cell(cells), cache: Arc::new(cache) })
+            let cache = Arc::new(cache);
+            Ok(Self { place: Place::Cell(Cells::new(helper)?.warmed_by(Arc::clone(&cache))), cache })
         };
         make().map_err(|error| Problem::of(&error))
     }

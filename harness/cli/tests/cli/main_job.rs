@@ -27,7 +27,7 @@ fn a_tool_runs_and_its_observation_is_printed() {
 fn the_observation_as_json() {
     let house = House::new();
     let mut seen = house.run(&["run", "text.count", "--arg", "path=a.txt", "--json"]).ok().json();
-    assert_eq!(seen["provenance"]["backend"], "wasm-in-process");
+    assert_eq!(seen["provenance"]["backend"], "wasm-cell");
     let clauses: Vec<&str> =
         seen["enforcement"].as_array().unwrap().iter().map(|line| line["clause"].as_str().unwrap()).collect();
     for clause in [

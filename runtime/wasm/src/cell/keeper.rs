@@ -67,8 +67,8 @@ enum State {
 impl Keeper {
     /// Starts the thread. If that fails, whoever asks for a template learns of
     /// it because the answer never comes.
-    pub(super) fn start(helper: Helper, warm: Option<Arc<Artefact>>, shared: Arc<Shared>) {
-        let mut keeper = Self { helper, warm, shared, zygote: None, former: Vec::new(), tended: Vec::new() };
+    pub(super) fn start(helper: Helper, shared: Arc<Shared>) {
+        let mut keeper = Self { helper, warm: None, shared, zygote: None, former: Vec::new(), tended: Vec::new() };
         let _ = std::thread::Builder::new().name("cells".into()).spawn(move || keeper.run());
     }
 
@@ -79,6 +79,7 @@ impl Keeper {
                 match command {
                     Command::Make { artefact, imports, answer } => self.make(&artefact, imports, answer),
                     Command::Retire => self.retire(),
+                    Command::Warm(artefact) => self.warm(artefact),
                     Command::Refill => {}
                 }
             }
@@ -160,6 +161,15 @@ impl Keeper {
             // Without its control socket it ends when the last template has.
             self.former.extend(self.zygote.take().map(|zygote| zygote.child));
         }
+    }
+
+    /// Templates that were made without it give way to ones that have it.
+    fn warm(&mut self, artefact: Arc<Artefact>) {
+        if let Some(zygote) = &self.zygote {
+            zygote.warm(&artefact);
+        }
+        self.warm = Some(artefact);
+        self.retire();
     }
 
     fn retire(&mut self) {
@@ -311,6 +321,13 @@ impl Tended {
 }
 
 impl Zygote {
+    /// Gives it what cells of its next templates warm up with.
+    fn warm(&self, artefact: &Artefact) {
+        let message = ToZygote::Warm { component: artefact.component().to_owned() };
+        // If it is gone, the next message notices.
+        let _ = wire::send(&self.control, &message, &[artefact.file().as_fd()]);
+    }
+
     #[expect(clippy::disallowed_methods, reason = "the zygote")]
     fn start(helper: &Helper, warm: Option<&Artefact>) -> Result<Self, Problem> {
         let (ours, theirs) = pair(SocketType::SEQPACKET)?;
@@ -334,12 +351,11 @@ impl Zygote {
         rustix::io::ioctl_fionbio(&ours, false).map_err(|errno| unavailable(errno))?;
         let problem = match first {
             Ok(Some((FromZygote::Ready, _))) => {
+                let zygote = Self { control: ours, child, forks: 0 };
                 if let Some(warm) = warm {
-                    let message = ToZygote::Warm { component: warm.component().to_owned() };
-                    // Who is gone by now is noticed with the next message.
-                    let _ = wire::send(&ours, &message, &[warm.file().as_fd()]);
+                    zygote.warm(warm);
                 }
-                return Ok(Self { control: ours, child, forks: 0 });
+                return Ok(zygote);
             }
             Ok(Some((FromZygote::Failed(problem), _))) => problem,
             Ok(None) | Err(_) => unavailable(

@@ -30,8 +30,10 @@ const FATE_MAX: Duration = Duration::from_secs(1);
 /// Cells kept ready for a component that is used again and again: as many as
 /// start on a few processors before the next one is made.
 const IDLE: usize = 4;
-/// Components used before cells are kept ready for the next time.
+/// Uses of a component from which on cells are kept ready for the next.
 const HOT: u64 = 2;
+/// Uses of a component after which it pays that idle cells warm up.
+const WARM_AFTER: u64 = 8;
 
 /// The component that idle cells warm up with, from `warm.wat`, and its
 /// digest; a test compares all three.
@@ -42,7 +44,9 @@ const WARM_DIGEST: &str = "3085712077f097b09228cc5cb8b6227e9a259116208251ffd8fb4
 pub struct Cells {
     shared: Arc<Shared>,
     helper: Helper,
-    warm: Option<Arc<Artefact>>,
+    /// Taken when it is first of use.
+    warmer: Option<Arc<CompileCache>>,
+    warming: AtomicBool,
     keeper: OnceLock<()>,
 }
 
@@ -62,6 +66,8 @@ pub(super) enum Command {
     Refill,
     /// No more cells of the templates that there are.
     Retire,
+    /// From now on, idle cells warm up with this.
+    Warm(Arc<Artefact>),
 }
 
 /// Where the answer to a request for a template goes.
@@ -119,14 +125,20 @@ impl Cells {
             .map_err(|errno| WasmError::Cells(format!("no descriptors: {errno}")))?;
         let shared =
             Shared { templates: Mutex::default(), commands: Mutex::default(), wake, gone: AtomicBool::new(false) };
-        Ok(Self { shared: Arc::new(shared), helper, warm: None, keeper: OnceLock::new() })
+        Ok(Self {
+            shared: Arc::new(shared),
+            helper,
+            warmer: None,
+            warming: AtomicBool::new(false),
+            keeper: OnceLock::new(),
+        })
     }
 
-    /// Has idle cells run a small component of our own before their claim, so
-    /// that they are faster when it comes. Without it they work as well.
+    /// Has idle cells run a small component of our own before their claim, from
+    /// when on a component is used again and again: they are faster then.
     #[must_use]
-    pub fn warmed_by(mut self, cache: &CompileCache) -> Self {
-        self.warm = cache.get_or_compile(WARM_DIGEST, || Ok(WARM.to_vec()), &mut |_| {}).ok().map(Arc::new);
+    pub fn warmed_by(mut self, cache: Arc<CompileCache>) -> Self {
+        self.warmer = Some(cache);
         self
     }
 
@@ -155,7 +167,7 @@ impl Cells {
         if let Some(template) = self.shared.find(artefact.component(), imports) {
             return Ok(template);
         }
-        self.keeper.get_or_init(|| Keeper::start(self.helper.clone(), self.warm.clone(), Arc::clone(&self.shared)));
+        self.keeper.get_or_init(|| Keeper::start(self.helper.clone(), Arc::clone(&self.shared)));
         let (answer, answered) = oneshot::channel();
         self.shared.command(Command::Make { artefact: Arc::clone(artefact), imports, answer });
         match tokio::time::timeout(ANSWER_MAX, answered).await {
@@ -170,7 +182,9 @@ impl Cells {
     /// # Errors
     /// `backend-unavailable` if none comes.
     pub(super) async fn claim(&self, template: &Template) -> Result<Cell, Problem> {
-        template.uses.fetch_add(1, Ordering::Relaxed);
+        if template.uses.fetch_add(1, Ordering::Relaxed) == WARM_AFTER {
+            self.warm_up();
+        }
         let _waiting = Waiting::new(&template.waiting);
         let first = async {
             loop {
@@ -197,6 +211,18 @@ impl Cells {
         }
     }
 
+    /// Fetches what warms, once, while everything goes on without it.
+    fn warm_up(&self) {
+        let Some(cache) = self.warmer.clone().filter(|_| !self.warming.swap(true, Ordering::SeqCst)) else { return };
+        let shared = Arc::clone(&self.shared);
+        // Without it cells are slower, and nothing else.
+        tokio::task::spawn_blocking(move || {
+            if let Ok(artefact) = cache.get_or_compile(WARM_DIGEST, || Ok(WARM.to_vec()), &mut |_| {}) {
+                shared.command(Command::Warm(Arc::new(artefact)));
+            }
+        });
+    }
+
     /// Gives up all templates and idle cells; what runs goes on. The next
     /// cells are of a fresh template.
     pub fn retire(&self) {
@@ -213,6 +239,7 @@ impl Cells {
 
 impl Drop for Cells {
     fn drop(&mut self) {
+        // The keeper, and with it all its processes, end with this.
         self.shared.gone.store(true, Ordering::SeqCst);
         self.shared.wake();
     }
