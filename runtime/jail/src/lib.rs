@@ -41,7 +41,7 @@ pub use attempt::Attempt;
 pub use descriptors::keep_descriptors;
 pub use error::{JailError, Result};
 pub use files::{Folder, restrict_files};
-pub use filter::{Filter, install};
+pub use filter::{Filter, Prepared, install, prepare};
 pub use layers::{LANDLOCK_NEEDED, LANDLOCK_SCOPES, Layers, Missing};
 pub use limits::{Limits, limit};
 pub use names::syscall_name;

@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glovebox_runtime::job::UngrantedImports;
+use rustix::mm::{Advice, madvise};
 use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime_wasi::p2::bindings::CommandPre;
 
@@ -17,6 +18,9 @@ use crate::typed;
 /// Loaded components kept in memory. What is pushed out is loaded again from
 /// the cache when it is wanted.
 const KEPT: usize = 64;
+
+/// What of a component's code is mapped in beforehand: all of a small tool's.
+const READ_IN: usize = 2 << 20;
 
 /// A compiled component in a file whose content was verified: machine code
 /// that will be run. Comes from [`CompileCache`](crate::CompileCache).
@@ -80,6 +84,18 @@ impl Loaded {
     /// Whether it is a WASI command.
     pub fn is_command(&self) -> bool {
         self.command.is_some()
+    }
+
+    /// Maps its code in at once, instead of page by page when it is run. Large
+    /// components use little of theirs, so only as much of it as is cheap.
+    #[expect(unsafe_code, reason = "madvise")]
+    pub(crate) fn read_in(&self) {
+        let range = self.plain.component().image_range();
+        let start = range.start.map_addr(|address| address & !(rustix::param::page_size() - 1));
+        let length = (range.end.addr() - start.addr()).min(READ_IN);
+        // SAFETY: reading pages in changes nothing of what they hold. A kernel
+        // that can't do it says so, and nothing is lost.
+        let _ = unsafe { madvise(start.cast_mut().cast(), length, Advice::LinuxPopulateRead) };
     }
 
     /// Whether it exports this function, in this interface or by itself.

@@ -79,6 +79,12 @@ impl Executor {
         Ok(Self { library: Library::new(engine.clone())?, hidden: HiddenLists::default(), engine })
     }
 
+    /// Gets ready for what most jobs hide, so that those forked from this
+    /// process need not.
+    pub(crate) fn know_hidden(&self) {
+        self.hidden.know(env_contracts::DEFAULT_HIDE);
+    }
+
     /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.engine

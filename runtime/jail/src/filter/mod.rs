@@ -49,37 +49,66 @@ enum Test {
     Bits(u8, u32, u32),
 }
 
-/// Installs the filter for this thread and everything that it starts. New
-/// privileges are renounced with it.
+/// A filter that is ready to be installed: building one takes longer than
+/// installing it, and can be done before anybody waits.
+#[derive(Debug)]
+pub struct Prepared(Vec<BpfProgram>);
+
+impl Prepared {
+    /// Installs it for this thread and everything that it starts. New
+    /// privileges are renounced with it.
+    ///
+    /// # Errors
+    /// When the kernel has no filters or refuses this one.
+    pub fn install(&self) -> Result<()> {
+        self.0.iter().try_for_each(|program| apply_filter(program).map_err(JailError::Seccomp))
+    }
+}
+
+/// Prepares and installs a filter.
 ///
 /// # Errors
-/// When the kernel has no filters or refuses this one.
+/// Those of both.
 pub fn install(filter: Filter) -> Result<()> {
+    prepare(filter)?.install()
+}
+
+/// Builds a filter for this process; in another, even a child, it would be the
+/// wrong one.
+///
+/// # Errors
+/// When it is not valid, which is a bug.
+pub fn prepare(filter: Filter) -> Result<Prepared> {
     // Looks once, and in a way that the filters forbid, for where the kernel
     // keeps its clock and the size of a page; remembered from then on.
     let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let _ = rustix::param::page_size();
-    match filter {
-        Filter::Template => allow(&[calls::COMPUTING, calls::FILES, calls::FORKING]),
+    let own = rustix::process::getpid().as_raw_nonzero().get().cast_unsigned();
+    let programs = match filter {
+        Filter::Template => {
+            let lines = lines(&[calls::COMPUTING, calls::FILES, calls::FORKING]);
+            vec![program(lines, SeccompAction::Trap, SeccompAction::Allow)]
+        }
         Filter::Cell => {
-            let own = Test::Not(0, rustix::process::getpid().as_raw_nonzero().get().cast_unsigned());
             let mut rules = calls::CELL_LOSES.iter().flat_map(Rule::lines).collect::<Vec<_>>();
             // `abort` signals its own thread; nobody else may be signalled.
-            rules.push((libc::SYS_tgkill, vec![own]));
-            apply(rules, SeccompAction::Allow, SeccompAction::Trap)
+            rules.push((libc::SYS_tgkill, vec![Test::Not(0, own)]));
+            vec![program(rules, SeccompAction::Allow, SeccompAction::Trap)]
         }
         Filter::Compile => {
             // First what is answered as if the kernel did not have it, then
             // the list that also ends the installing of filters.
             let absent = calls::COMPILE_MISSES.iter().map(|call| (*call, Vec::new())).collect();
-            apply(absent, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS.cast_unsigned()))?;
-            let own = Test::Is(0, rustix::process::getpid().as_raw_nonzero().get().cast_unsigned());
             let mut rules = lines(&[calls::COMPUTING, calls::COMPILING]);
-            rules.push((libc::SYS_tgkill, vec![own]));
+            rules.push((libc::SYS_tgkill, vec![Test::Is(0, own)]));
             rules.extend(calls::COMPILE_MISSES.iter().map(|call| (*call, Vec::new())));
-            apply(rules, SeccompAction::Trap, SeccompAction::Allow)
+            vec![
+                program(absent, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS.cast_unsigned())),
+                program(rules, SeccompAction::Trap, SeccompAction::Allow),
+            ]
         }
-    }
+    };
+    programs.into_iter().collect::<std::result::Result<_, _>>().map(Prepared).map_err(JailError::Filter)
 }
 
 /// A call, and what must hold together.
@@ -109,15 +138,6 @@ impl Rule {
 
 fn lines(tables: &[&[Rule]]) -> Vec<Line> {
     tables.iter().flat_map(|table| table.iter()).flat_map(Rule::lines).collect()
-}
-
-fn allow(tables: &[&[Rule]]) -> Result<()> {
-    apply(lines(tables), SeccompAction::Trap, SeccompAction::Allow)
-}
-
-fn apply(lines: Vec<Line>, otherwise: SeccompAction, matched: SeccompAction) -> Result<()> {
-    let program = program(lines, otherwise, matched).map_err(JailError::Filter)?;
-    apply_filter(&program).map_err(JailError::Seccomp)
 }
 
 fn program(

@@ -20,7 +20,7 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::channel::CLAIM_HEADER;
-use super::pool::{Cell, Cells};
+use super::pool::{Cell, Cells, Template};
 use super::verdict;
 use super::wire::{self, FDS_PER_MESSAGE};
 use crate::component::Artefact;
@@ -98,12 +98,25 @@ impl Cells {
             cell = self.cell(artefact, imports) => cell,
         };
         match cell {
-            Ok(cell) => attend(cell, errand, fds, sink, stop).await,
+            Ok((cell, template)) => {
+                // The next ones are made when this one has done its work: it
+                // should have the processors. Unless somebody else may come.
+                if template.idle().is_empty() {
+                    self.refill(&template);
+                }
+                let done = attend(cell, errand, fds, sink, stop).await;
+                self.refill(&template);
+                done
+            }
             Err(problem) => (without_cell(End::Refused(problem)), Timeline::default()),
         }
     }
 
-    async fn cell(&self, artefact: &Arc<Artefact>, imports: UngrantedImports) -> Result<Cell, Problem> {
+    async fn cell(
+        &self,
+        artefact: &Arc<Artefact>,
+        imports: UngrantedImports,
+    ) -> Result<(Cell, Arc<Template>), Problem> {
         let mut tries = 0;
         loop {
             let template = self.template(artefact, imports).await?;
@@ -111,10 +124,7 @@ impl Cells {
             match self.claim(&template).await {
                 // It was retired or died since: the next one will do as well.
                 Err(_) if template.is_over() && tries < TRIES => {}
-                claimed => {
-                    self.refill(&template);
-                    return claimed;
-                }
+                claimed => return Ok((claimed?, template)),
             }
         }
     }

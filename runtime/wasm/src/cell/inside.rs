@@ -8,9 +8,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use env_contracts::Problem;
-use glovebox_jail::{Attempt, Filter, Folder, Limits};
+use glovebox_jail::{Attempt, Filter, Folder, Limits, Prepared};
 use glovebox_runtime::frames::Marks;
-use glovebox_runtime::job::{End, Entry, Job, JobLimits, JobReport, JobUsage, UngrantedImports};
+use glovebox_runtime::job::{End, Entry, FdIndex, Job, JobLimits, JobReport, JobUsage, Mount, UngrantedImports};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::Pid;
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::time::{ClockId, clock_gettime};
@@ -72,6 +73,7 @@ fn serve(stock: &Stock<'_>, channel: Channel, warm: bool) -> io::Result<()> {
     // After the fork, so that nothing of it is shared between cells. No IO
     // driver: files are read where they stand, and nothing else is open.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let filter = glovebox_jail::prepare(Filter::Cell).map_err(io::Error::other)?;
     if warm {
         warm_up(stock, &runtime);
     }
@@ -79,7 +81,7 @@ fn serve(stock: &Stock<'_>, channel: Channel, warm: bool) -> io::Result<()> {
     let Some(claim) = channel.claim(&mut fds)? else { return Ok(()) };
     let received = now();
     let folders = folders(&claim, &fds);
-    let done = confine(&claim, &folders, fds.len());
+    let done = confine(&claim, &folders, fds.len(), &filter);
     drop(folders);
     let marks = Marks { received, confined: now() };
     let report = match done {
@@ -93,31 +95,38 @@ fn serve(stock: &Stock<'_>, channel: Channel, warm: bool) -> io::Result<()> {
     channel.report(&report, marks)
 }
 
-/// Runs our own component that does nothing, so that what the engine touches
-/// is in memory and this process's own. A stranger's would not do: nothing but
-/// the filter is shut yet.
+/// Runs our own component, so that what the engine touches is in memory and
+/// this process's own. A stranger's would not do: nothing but the filter is
+/// shut yet. Of the stranger's, the code is read in.
 fn warm_up(stock: &Stock<'_>, runtime: &Runtime) {
-    let Some(warm) = stock.warm else { return };
+    stock.loaded.read_in();
+    let Some(component) = stock.warm else { return };
+    let mount = Mount { guest: "/".into(), dir: FdIndex(0), writable: false, counted: false, hide: Vec::new() };
     let job = Job {
         action: String::new(),
-        component: warm.component().to_owned(),
+        component: component.component().to_owned(),
         entry: Entry::Command { argv: Vec::new(), args_on_stdin: false, env: Vec::new() },
         args: String::new(),
-        mounts: Vec::new(),
+        mounts: vec![mount],
         sealed: Vec::new(),
-        limits: JobLimits { memory: 4 << 20, ..super::ATTEMPT },
+        limits: JobLimits { memory: 4 << 20, output: 1 << 10, ..super::ATTEMPT },
         imports: UngrantedImports::Refuse,
         deterministic: None,
     };
-    let Ok(claim) = serde_json::to_vec(&Claim::Job(job)) else { return };
+    let (Ok(claim), Ok(root)) = (serde_json::to_vec(&Claim::Job(job)), root()) else { return };
     if let Ok(Claim::Job(job)) = serde_json::from_slice(&claim) {
-        let report = runtime.block_on(stock.executor.run(warm, &job, Vec::new(), Box::new(Deaf), pending()));
+        let report = runtime.block_on(stock.executor.run(component, &job, vec![root], Box::new(Deaf), pending()));
         let _ = serde_json::to_vec(&report);
     }
 }
 
+/// A folder that is there on every host, to be looked at and closed again.
+fn root() -> io::Result<OwnedFd> {
+    Ok(openat(CWD, "/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
 /// Shuts off everything but the job's folders and takes the means to undo it.
-fn confine(claim: &Claim, folders: &[Folder<'_>], descriptors: usize) -> Result<(), Problem> {
+fn confine(claim: &Claim, folders: &[Folder<'_>], descriptors: usize, filter: &Prepared) -> Result<(), Problem> {
     let limits = limits(claim);
     let jail = super::jail_problem;
     glovebox_jail::restrict_files(folders).map_err(jail)?;
@@ -133,7 +142,7 @@ fn confine(claim: &Claim, folders: &[Folder<'_>], descriptors: usize) -> Result<
         descriptors: OWN_DESCRIPTORS + descriptors as u64,
     })
     .map_err(jail)?;
-    glovebox_jail::install(Filter::Cell).map_err(jail)
+    filter.install().map_err(jail)
 }
 
 fn limits(claim: &Claim) -> JobLimits {
@@ -147,7 +156,7 @@ fn limits(claim: &Claim) -> JobLimits {
 /// is found by the executor.
 fn folders<'a>(claim: &Claim, fds: &'a [OwnedFd]) -> Vec<Folder<'a>> {
     let Claim::Job(job) = claim else { return Vec::new() };
-    let folder = |mount: &glovebox_runtime::job::Mount| {
+    let folder = |mount: &Mount| {
         let dir: BorrowedFd<'a> = fds.get(mount.dir.0 as usize)?.as_fd();
         Some(Folder { dir, writable: mount.writable })
     };

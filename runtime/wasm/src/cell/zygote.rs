@@ -31,6 +31,7 @@ pub(super) fn main(parent: Option<i32>) -> ExitCode {
         }
     };
     inside::tick(executor.engine());
+    executor.know_hidden();
     if wire::send(&control, &FromZygote::Ready, &[]).is_err() {
         return ExitCode::FAILURE;
     }

@@ -38,6 +38,15 @@ pub(crate) struct HiddenLists {
 }
 
 impl HiddenLists {
+    /// Compiles a list before it is wanted.
+    pub(crate) fn know(&self, globs: &[&str]) {
+        let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
+        if let Ok(hidden) = self.get(&globs) {
+            // Matching sets up more, the first time.
+            let _ = hidden.hide.hides("a/b.txt");
+        }
+    }
+
     pub(super) fn get(&self, globs: &[String]) -> Result<Arc<Hidden>, String> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = kept.iter().position(|(of, _)| of == globs) {
