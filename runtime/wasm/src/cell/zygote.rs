@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use env_contracts::Problem;
 use glovebox_runtime::job::UngrantedImports;
 use rustix::process::{Pid, WaitOptions, getpid, wait};
+use rustix::stdio::{stderr, stdin, stdout};
 
 use super::wire::{self, FromZygote, ToZygote};
 use super::{inside, template};
@@ -20,6 +21,10 @@ use crate::execute::Executor;
 pub(super) fn main(parent: Option<i32>) -> ExitCode {
     let Some(parent) = parent.and_then(Pid::from_raw) else { return ExitCode::FAILURE };
     let Ok(control) = take_stdin() else { return ExitCode::FAILURE };
+    // Whatever else the host left open is not for what is made here.
+    if glovebox_jail::keep_descriptors(&[stdin(), stdout(), stderr(), control.as_fd()]).is_err() {
+        return ExitCode::FAILURE;
+    }
     let executor = glovebox_jail::die_with_parent(parent)
         .map_err(super::jail_problem)
         .and_then(|()| Engine::new(EngineConfig::cell()).and_then(Executor::new).map_err(|error| Problem::of(&error)));

@@ -80,7 +80,8 @@ impl Heard {
     }
 }
 
-struct Ear(Arc<Mutex<Heard>>);
+/// Keeps what it hears.
+pub(crate) struct Ear(pub(crate) Arc<Mutex<Heard>>);
 
 impl FrameSink for Ear {
     fn frame(&mut self, frame: Frame<'_>) {
@@ -209,6 +210,7 @@ impl Act {
         Came { end: report.end.clone(), report, heard }
     }
 
+    /// Adds a descriptor.
     fn fd(&mut self, fd: OwnedFd) -> FdIndex {
         self.fds.push(fd);
         FdIndex(u32::try_from(self.fds.len() - 1).unwrap())
@@ -218,6 +220,13 @@ impl Act {
 /// The command that does what it is told, in `tests/guests`.
 pub(crate) fn hostile() -> &'static Loaded {
     static HOSTILE: LazyLock<Arc<Loaded>> = LazyLock::new(|| load(&built("tests/guests/dist/hostile.wasm")));
+    &HOSTILE
+}
+
+/// The same, compiled, for cells.
+pub(crate) fn hostile_artefact() -> &'static Arc<Artefact> {
+    static HOSTILE: LazyLock<Arc<Artefact>> =
+        LazyLock::new(|| Arc::new(compile(&built("tests/guests/dist/hostile.wasm")).unwrap()));
     &HOSTILE
 }
 

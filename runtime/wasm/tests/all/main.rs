@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends with a panic when something is wrong")]
 
+mod cells;
 mod commands;
 mod compiling;
 mod deterministic;

@@ -35,7 +35,7 @@ fn read(path: &str) -> Option<String> {
 fn cgroup() -> Line {
     match read("/sys/fs/cgroup/cgroup.controllers") {
         Some(controllers) => Line::ok("cgroup", format!("version 2, controllers: {controllers}")),
-        None => Line::not_here("cgroup", "version 2 is not mounted; in-process actions don't need it"),
+        None => Line::not_here("cgroup", "version 2 is not mounted; actions here don't need it"),
     }
 }
 
@@ -67,7 +67,7 @@ fn namespaces() -> Line {
     if most > 0 && !forbidden {
         Line::ok("user namespaces", format!("up to {most}"))
     } else {
-        Line::not_here("user namespaces", "forbidden; in-process actions don't need them")
+        Line::not_here("user namespaces", "forbidden; actions here don't need them")
     }
 }
 

@@ -1,6 +1,7 @@
 //! `glovebox doctor`: what this host offers, and whether each wall stands.
 
 mod host;
+mod second_wall;
 mod walls;
 
 use std::io::Write;
@@ -57,6 +58,7 @@ fn look(config: &Config, sound: bool) -> Result<Vec<Line>, Problem> {
     lines.push(Line::required("ceiling", ceiling));
     if sound && is_sound(&lines) {
         lines.extend(walls::test(config)?);
+        lines.extend(second_wall::test(config)?);
     } else {
         lines.push(Line::skipped(SELF_TESTS, "not run: what failed above comes first"));
     }

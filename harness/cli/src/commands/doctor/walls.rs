@@ -108,7 +108,7 @@ fn reveals(seen: &Observation) -> bool {
 pub(super) fn test(config: &Config) -> Result<Vec<Line>, Problem> {
     let service = match house::service(config, 1) {
         Ok(service) => service,
-        Err(problem) => return Ok(vec![Line::required("wasm-in-process", Err(problem))]),
+        Err(problem) => return Ok(vec![Line::required("a service", Err(problem))]),
     };
     let folder = prepare().map_err(|error| {
         Problem::new(Code::StateUnavailable, format!("cannot make a workspace for the self-tests: {error}"))
@@ -125,10 +125,6 @@ pub(super) fn test(config: &Config) -> Result<Vec<Line>, Problem> {
     }
     runtime.shutdown_background();
     progress.end();
-    lines.push(Line::not_here(
-        "second wall",
-        "actions run in this process: the engine is the only wall; use it for code of one trust domain",
-    ));
     lines.push(Line::not_here("containers", "there is no container backend; a contract that needs one is refused"));
     Ok(lines)
 }
