@@ -13,6 +13,7 @@ use crate::house::{House, TENANT, ceiling};
 pub(super) const ROWS: &[Row] = &[
     ("each clause of the effective contract is in the report, with what enforces it", complete),
     ("a clause that can't be kept is refused with clause, backend, reason and remedy, and nothing runs", refused),
+    ("two walls stand between a guest and the host where the contract says so", walls),
     ("what runs is what was registered: changed bytes are refused", changed_bytes),
     ("what was prepared and is damaged is made again, said so, and never run", damaged_cache),
 ];
@@ -78,6 +79,7 @@ fn refused(house: &House) {
         ("state.persistence", "state = { persistence = \"environment\" }"),
         ("state.snapshot", "state = { snapshot = \"before\" }"),
         ("isolation.sharing", "isolation = { sharing = \"task\" }"),
+        ("isolation.walls", "isolation = { walls = 2 }"),
         ("wasm.imports", "wasm = { imports = \"stub\" }"),
     ] {
         let seen = house.command(&json!({ "do": "nothing" })).clause(lines).attempt();
@@ -90,6 +92,19 @@ fn refused(house: &House) {
             }
         }
     }
+}
+
+fn walls(house: &House) {
+    let seen = house.command(&json!({ "do": "nothing" })).clause("isolation = { walls = 2 }").run().succeeds();
+    let line = seen.enforcement.iter().find(|line| line.clause.as_str() == "isolation.walls").unwrap();
+    assert!(line.enforced_by.contains("Landlock") && line.enforced_by.contains("seccomp"), "{line:?}");
+    // Some other process must be there in which it ran.
+    let below = || {
+        let tasks = fs_err::read_dir("/proc/self/task").unwrap().flatten();
+        let children = tasks.map(|task| fs_err::read_to_string(task.path().join("children")).unwrap_or_default());
+        children.map(|line| line.split_whitespace().count()).sum::<usize>()
+    };
+    assert!(below() > 0, "there is no process in which it could have run");
 }
 
 fn changed_bytes(house: &House) {
