@@ -112,6 +112,9 @@ pub enum Stdin {
     /// The arguments, as one JSON document.
     #[default]
     Args,
+    /// The argument named `stdin`, as the text that it is: a script for an
+    /// interpreter. Nothing where it is absent.
+    Argument,
     /// Nothing.
     None,
 }

@@ -214,10 +214,27 @@ pub(crate) struct ToolAddArgs {
     /// The version for commands and functions that have no manifest.
     #[arg(long, default_value = "0.1.0", conflicts_with = "manifest")]
     pub(crate) version: String,
+    /// What a command that has no manifest reads on standard input: all
+    /// arguments as one JSON object, the argument named `stdin` as it stands
+    /// (a script for an interpreter), or nothing.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "manifest")]
+    pub(crate) stdin: StdinArg,
     /// Of the functions that a component exports, only this one: FUNCTION, or
     /// INTERFACE#FUNCTION. Repeat it for more.
     #[arg(long, value_name = "FUNCTION", conflicts_with = "manifest")]
     pub(crate) export: Vec<String>,
+}
+
+/// What a command reads on standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum StdinArg {
+    /// All arguments as JSON.
+    #[default]
+    Args,
+    /// The argument named `stdin`.
+    Argument,
+    /// Nothing.
+    None,
 }
 
 #[derive(Debug, Args)]

@@ -57,8 +57,8 @@ pub enum Entry {
     Command {
         /// The arguments, `argv[0]` first.
         argv: Vec<String>,
-        /// Whether the canonical arguments are also the standard input.
-        args_on_stdin: bool,
+        /// What of the arguments is the standard input.
+        stdin: env_contracts::Stdin,
         /// The environment, complete; the host's is never inherited.
         env: Vec<(String, String)>,
     },

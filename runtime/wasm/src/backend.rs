@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use env_contracts::{Clause, Code, Contract, ManifestEntry, Notice, Problem, Stdin};
+use env_contracts::{Clause, Code, Contract, ManifestEntry, Notice, Problem};
 use glovebox_runtime::job::{
     Descriptors, End, Entry, FdIndex, Frame, FrameSink, Job, JobLimits, JobReport, JobUsage, Mount, SealedFile,
     UngrantedImports,
@@ -349,7 +349,7 @@ fn entry(entry: ManifestEntry, name: String) -> Entry {
         ManifestEntry::Export { interface, function } => Entry::Export { interface, function },
         ManifestEntry::Command { argv, stdin, env, .. } => Entry::Command {
             argv: if argv.is_empty() { vec![name] } else { argv },
-            args_on_stdin: stdin == Stdin::Args,
+            stdin,
             env: env.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect(),
         },
     }

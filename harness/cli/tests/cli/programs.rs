@@ -60,6 +60,19 @@ fn cpython_and_quickjs_run_unchanged() {
             assert_eq!(total, json!({ "total": 42, "stdin": { "args": args }, "env": {} }), "{name}");
         }
     }
+    // The same with the script on standard input; QuickJS has to be told to read one there.
+    let evaluate = ["--std", "-e", "std.evalScript(std.in.readAsString())"];
+    for (name, (file, _), script, args) in
+        [("y.python", PYTHON, PYTHON_JOB, json!([])), ("y.quickjs", QUICKJS, QUICKJS_JOB, json!(evaluate))]
+    {
+        let file = kept(&folder, file).display().to_string();
+        house.run(&["tool", "add", &file, "--name", name, "--stdin", "argument"]).ok();
+        // Nothing follows the script.
+        let script = script.replace("json.load(sys.stdin)", "''").replace("JSON.parse(std.in.readAsString())", "''");
+        let seen = cached(&house, &["run", name, "--args", &json!({ "args": args, "stdin": script }).to_string()]);
+        assert_eq!(seen["data"], "total 42\n", "{seen}");
+        assert_eq!(seen["artifacts"].as_array().unwrap().len(), 1, "{seen}");
+    }
     house.is_tidy();
 
     // What they are not given they don't get, and say so in their own words.

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use env_contracts::Problem;
+use env_contracts::{Problem, Stdin};
 use glovebox_jail::{Attempt, Filter, Folder, Limits, Prepared};
 use glovebox_runtime::frames::Marks;
 use glovebox_runtime::job::{End, Entry, FdIndex, Job, JobLimits, JobReport, JobUsage, Mount, UngrantedImports};
@@ -105,7 +105,7 @@ fn warm_up(stock: &Stock<'_>, runtime: &Runtime) {
     let job = Job {
         action: String::new(),
         component: component.component().to_owned(),
-        entry: Entry::Command { argv: Vec::new(), args_on_stdin: false, env: Vec::new() },
+        entry: Entry::Command { argv: Vec::new(), stdin: Stdin::None, env: Vec::new() },
         args: String::new(),
         mounts: vec![mount],
         sealed: Vec::new(),

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use env_contracts::Stdin;
 use glovebox_runtime::job::{
     End, Entry, FdIndex, Frame, FrameSink, Job, JobLimits, JobReport, Mount, UngrantedImports,
 };
@@ -119,7 +120,7 @@ fn in_cell(cells: &Cells, wat: &str, folder: &Path) -> (JobReport, String) {
     let job = Job {
         action: "act-1".into(),
         component: artefact.component().into(),
-        entry: Entry::Command { argv: Vec::new(), args_on_stdin: false, env: Vec::new() },
+        entry: Entry::Command { argv: Vec::new(), stdin: Stdin::None, env: Vec::new() },
         args: String::new(),
         mounts: vec![mount("/read", 0, false), mount("/write", 1, true)],
         sealed: Vec::new(),

@@ -112,7 +112,7 @@ pub(crate) struct Came {
 impl Act {
     /// A command with its standard input.
     pub(crate) fn command(stdin: &str) -> Self {
-        let entry = Entry::Command { argv: vec!["guest".into()], args_on_stdin: true, env: vec![] };
+        let entry = Entry::Command { argv: vec!["guest".into()], stdin: env_contracts::Stdin::Args, env: vec![] };
         Self::new(entry, stdin)
     }
 

@@ -19,7 +19,7 @@ use crate::terminal::escaped_line;
 
 pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Problem> {
     let source = Source::read(&args.file, config)?;
-    let wish = Wish { name: args.name.as_deref(), version: &args.version, exports: &args.export };
+    let wish = Wish { name: args.name.as_deref(), version: &args.version, stdin: args.stdin, exports: &args.export };
     let found = Text::find(&args.file, args.manifest.as_deref(), &source, &wish)?;
     let made = found.texts.iter().all(|text| text.from.is_none());
     let manifests = found.texts.iter().map(Text::parse).collect::<Result<Vec<_>, _>>()?;

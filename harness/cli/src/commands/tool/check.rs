@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::generate::Wish;
 use super::source::{Source, Text, fits};
 use super::{describe, examples};
-use crate::args::ToolCheckArgs;
+use crate::args::{StdinArg, ToolCheckArgs};
 use crate::commands::contract::{self, Kind};
 use crate::commands::printed;
 use crate::config::Config;
@@ -76,7 +76,7 @@ impl Subject {
     /// at it changes nothing of the user's, and its name may be any.
     fn file(path: &Path, args: &ToolCheckArgs, config: &Config) -> Result<Self, Problem> {
         let source = Source::read(path, config)?;
-        let wish = Wish { name: None, version: "0.1.0", exports: &[] };
+        let wish = Wish { name: None, version: "0.1.0", stdin: StdinArg::Args, exports: &[] };
         let found = Text::find(path, args.manifest.as_deref(), &source, &wish)?;
         let [text] = &found.texts[..] else {
             let message = format!("`{}` exports {} functions, each a tool", path.display(), found.texts.len());
