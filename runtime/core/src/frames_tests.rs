@@ -115,7 +115,7 @@ fn impossible_frames_are_refused() {
         (header(0, 1), "a kind of frame that there is none"),
         (header(STDOUT, 0), "a frame of impossible length"),
         (header(STDOUT, u32::MAX), "a frame of impossible length"),
-        (header(REPORT, LAST_MAX as u32 + 1), "a frame of impossible length"),
+        (header(REPORT, u32::try_from(LAST_MAX).unwrap() + 1), "a frame of impossible length"),
         ([header(LOG, 2), vec![9, b'x']].concat(), "a log level that there is none"),
         ([header(LOG, 2), vec![1, 0xff]].concat(), "text that is not UTF-8"),
         ([header(PROGRESS, 3), vec![1, 2, 3]].concat(), "half a progress report"),
@@ -137,7 +137,7 @@ fn nothing_follows_the_end() {
 #[test]
 fn memory_grows_with_what_came_not_with_what_was_claimed() {
     let mut reader = Reader::default();
-    let header = [&[REPORT][..], &(LAST_MAX as u32).to_le_bytes(), b"x"].concat();
+    let header = [&[REPORT][..], &u32::try_from(LAST_MAX).unwrap().to_le_bytes(), b"x"].concat();
     assert_eq!(reader.push(&header, &mut Heard::default()), Ok(None));
     assert!(matches!(&reader.state, State::Whole { bytes, .. } if bytes.capacity() < 1024));
 }

@@ -36,8 +36,8 @@ fn main() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     println!("{:<46} {:>10} {:>10} {:>10}   budget", "one call, from the request to the result", "p50", "p90", "p99");
-    row("`true`", &mut started(&mut Command::new("true")), "");
-    let mut bwrap = Command::new("bwrap");
+    row("`true`", &mut started(&mut program("true")), "");
+    let mut bwrap = program("bwrap");
     bwrap.args(["--unshare-all", "--ro-bind", "/", "/", "true"]);
     if bwrap.stdin(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
         row("`bwrap --unshare-all … true`", &mut started(&mut bwrap), "");
@@ -62,12 +62,16 @@ fn main() {
 
 fn row(title: &str, times: &mut [Duration], budget: &str) {
     let at = |times: &mut [Duration], place| format!("{:.0} us", percentile(times, place).as_secs_f64() * 1e6);
-    let (p50, p90, p99) = (at(times, 0.5), at(times, 0.9), at(times, 0.99));
+    let (p50, p90, p99) = (at(times, 50), at(times, 90), at(times, 99));
     println!("{title:<46} {p50:>10} {p90:>10} {p99:>10}   {budget}");
 }
 
-/// A whole process, again and again.
 #[expect(clippy::disallowed_methods, reason = "the peers are processes")]
+fn program(name: &str) -> Command {
+    Command::new(name)
+}
+
+/// A whole process, again and again.
 fn started(command: &mut Command) -> Vec<Duration> {
     let once = |_| {
         let start = Instant::now();

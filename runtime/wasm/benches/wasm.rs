@@ -97,7 +97,7 @@ fn measure(side: &impl Side, times: &mut Vec<Duration>) {
 
 /// In microseconds.
 fn median(mut times: Vec<Duration>) -> f64 {
-    percentile(&mut times, 0.5).as_secs_f64() * 1e6
+    percentile(&mut times, 50).as_secs_f64() * 1e6
 }
 
 /// Calls on all threads together.

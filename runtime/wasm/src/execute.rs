@@ -238,9 +238,9 @@ async fn execute(
     // Never used again, whatever happened in it. A process that ends with it
     // leaves the taking apart to the kernel.
     if loaded.engine.is_reused() {
-        drop(store)
+        drop(store);
     } else {
-        std::mem::forget(store)
+        std::mem::forget(store);
     }
     usage.teardown = teardown.elapsed();
     JobReport { end, usage }

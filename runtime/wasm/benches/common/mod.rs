@@ -143,8 +143,8 @@ impl Work {
     }
 }
 
-/// The time at a place of the sorted list: 0.5 is the median.
-pub(crate) fn percentile(times: &mut [Duration], place: f64) -> Duration {
+/// The time below which so many of a hundred lie: 50 is the median.
+pub(crate) fn percentile(times: &mut [Duration], place: usize) -> Duration {
     times.sort_unstable();
-    times[((times.len() - 1) as f64 * place) as usize]
+    times[(times.len() - 1) * place / 100]
 }

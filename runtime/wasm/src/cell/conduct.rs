@@ -20,7 +20,8 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::channel::CLAIM_HEADER;
-use super::pool::{Cell, Cells, Template};
+use super::held::{Cell, Template};
+use super::pool::Cells;
 use super::verdict;
 use super::wire::{self, FDS_PER_MESSAGE};
 use crate::component::Artefact;

@@ -16,7 +16,8 @@ use glovebox_runtime::job::UngrantedImports;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::pool::{ANSWER_MAX, Answer, Cell, Command, Fate, Process, Shared, Template, unavailable};
+use super::held::{Cell, Fate, Process, Template};
+use super::pool::{ANSWER_MAX, Answer, Command, Shared, unavailable};
 use super::wire::{self, Death, FromTemplate, FromZygote, ToTemplate, ToZygote};
 use super::{Helper, INSIDE, ZYGOTE};
 use crate::component::Artefact;
@@ -197,9 +198,8 @@ impl Keeper {
         let warm = there > 0 && tended.template.waiting() == 0;
         for _ in there..tended.template.wanted() {
             let asked = pair(SocketType::STREAM).and_then(|(ours, theirs)| {
-                rustix::io::ioctl_fionbio(&ours, true).map_err(|errno| unavailable(errno))?;
-                wire::send(&tended.control, &ToTemplate::Cell { warm }, &[theirs.as_fd()])
-                    .map_err(|error| unavailable(error))?;
+                rustix::io::ioctl_fionbio(&ours, true).map_err(unavailable)?;
+                wire::send(&tended.control, &ToTemplate::Cell { warm }, &[theirs.as_fd()]).map_err(unavailable)?;
                 Ok(ours)
             });
             match asked {
@@ -346,9 +346,9 @@ impl Zygote {
             .map_err(|error| unavailable(format!("`{}` can't be started: {error}", helper.program.display())))?;
         let wait = Timespec { tv_sec: ANSWER_MAX.as_secs().cast_signed(), tv_nsec: 0 };
         let _ = poll(&mut [PollFd::new(&ours, PollFlags::IN)], Some(&wait));
-        rustix::io::ioctl_fionbio(&ours, true).map_err(|errno| unavailable(errno))?;
+        rustix::io::ioctl_fionbio(&ours, true).map_err(unavailable)?;
         let first = wire::receive::<FromZygote>(&ours);
-        rustix::io::ioctl_fionbio(&ours, false).map_err(|errno| unavailable(errno))?;
+        rustix::io::ioctl_fionbio(&ours, false).map_err(unavailable)?;
         let problem = match first {
             Ok(Some((FromZygote::Ready, _))) => {
                 let zygote = Self { control: ours, child, forks: 0 };

@@ -18,6 +18,7 @@
 
 mod channel;
 mod conduct;
+mod held;
 mod inside;
 mod keeper;
 mod pool;

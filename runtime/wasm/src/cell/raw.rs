@@ -2,8 +2,6 @@
 //! host function that makes any system call for them. What then comes of it is
 //! the kernel's answer.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::ffi::CString;
 use std::fs::File;
 use std::future::pending;

@@ -8,7 +8,7 @@ use glovebox_runtime::job::{End, Entry, Job, JobReport, JobUsage, Timer};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::conduct::{Errand, Killed, Timeline};
-use super::pool::Process;
+use super::held::Process;
 use super::wire::Death;
 
 /// When the claim was sent, on the clock that cells read too.

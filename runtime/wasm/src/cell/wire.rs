@@ -85,6 +85,7 @@ pub(super) enum Death {
 
 /// What a cell is for. It does one of these, once.
 #[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it in a process")]
 pub(super) enum Claim {
     /// Execute a job, whose descriptors come along.
     Job(Job),
