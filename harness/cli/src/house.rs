@@ -203,6 +203,8 @@ fn protect(config: &Config, places: &Places) -> Vec<PathBuf> {
     let mut paths = vec![places.state.clone(), PathBuf::from(config.entry("ceiling").0), configuration.clone()];
     // The folder that is ours alone, also before there is a file in it.
     paths.extend(configuration.parent().filter(|folder| folder.ends_with("glovebox")).map(Into::into));
+    // Without a home there is no such place; an empty path would be every one.
+    paths.retain(|path| path.is_absolute());
     paths
 }
 

@@ -26,6 +26,9 @@ fn main() -> ExitCode {
     if let Some(code) = glovebox_wasm::maybe_enter_cell() {
         return code;
     }
+    // Whoever started this may ignore the ends of children. If that can't be
+    // undone, compiling says so.
+    let _ = glovebox_jail::hear_signals();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error),

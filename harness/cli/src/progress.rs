@@ -19,7 +19,8 @@ const REDRAW: Duration = Duration::from_millis(500);
 /// A thread that draws. It says nothing about what is over within a second.
 pub(crate) struct Progress {
     lines: Sender<String>,
-    thread: JoinHandle<()>,
+    /// Without a thread to draw it nothing is drawn.
+    thread: Option<JoinHandle<()>>,
 }
 
 /// The end of it that an action talks to.
@@ -29,7 +30,8 @@ impl Progress {
     /// Starts the clock.
     pub(crate) fn start() -> Self {
         let (lines, received) = channel();
-        Self { lines, thread: std::thread::spawn(move || draw(&received)) }
+        let thread = std::thread::Builder::new().name("progress".into()).spawn(move || draw(&received));
+        Self { lines, thread: thread.ok() }
     }
 
     /// Somebody to watch an action with.
@@ -41,7 +43,9 @@ impl Progress {
     pub(crate) fn end(self) {
         // An empty line says so: a stuck action may still hold its end.
         let _ = self.lines.send(String::new());
-        let _ = self.thread.join();
+        if let Some(thread) = self.thread {
+            let _ = thread.join();
+        }
     }
 }
 

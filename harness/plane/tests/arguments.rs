@@ -52,7 +52,7 @@ fn violations_can_be_acted_upon() {
     });
     let cases = [
         (json!({"path": "a"}), vec![]),
-        (json!(5), vec!["the arguments: expected an object, got 5"]),
+        (json!(5), vec!["the arguments: expected an object whose `version` is 2, got 5"]),
         (json!({}), vec!["missing `path` (a string of at least 1 character)"]),
         (
             json!({"pth": "a"}),
@@ -107,7 +107,7 @@ fn violations_can_be_acted_upon() {
     }
     let result = compile(&search).for_result();
     let found = result.check(&arguments("5")).unwrap_err();
-    assert_eq!(found[0].to_string(), "the result: expected an object, got 5");
+    assert_eq!(found[0].to_string(), "the result: expected an object whose `version` is 2, got 5");
 }
 
 #[test]

@@ -34,6 +34,8 @@ mod layers;
 mod limits;
 mod names;
 mod privileges;
+#[expect(unsafe_code, reason = "no safe library unblocks signals")]
+mod signals;
 #[expect(unsafe_code, reason = "a signal handler")]
 mod violation;
 
@@ -48,4 +50,5 @@ pub use names::syscall_name;
 pub use privileges::{die_with_parent, give_up_privileges};
 /// Process ids, as [`die_with_parent`] takes them.
 pub use rustix::process::Pid;
+pub use signals::hear_signals;
 pub use violation::{VIOLATION, VIOLATION_EXIT, VIOLATION_FRAME, report_violations, violation};

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{JailError, Result};
 
@@ -25,8 +25,10 @@ pub struct Limits {
 /// Sets the limits, and forbids what no such process needs: children, memory
 /// images, locked memory, message queues.
 ///
+/// Where a lower limit is in force already, it stays.
+///
 /// # Errors
-/// When a limit would be higher than the one in force.
+/// Those of the kernel.
 pub fn limit(limits: &Limits) -> Result<()> {
     // The signal's default is to end the process; ignored, the write fails
     // with an error that the guest can be told.
@@ -49,7 +51,9 @@ pub fn limit(limits: &Limits) -> Result<()> {
     Ok(())
 }
 
+/// Nobody may raise a hard limit that is lower: then that one stays.
 fn set(resource: Resource, current: u64, maximum: u64) -> Result<()> {
-    setrlimit(resource, Rlimit { current: Some(current), maximum: Some(maximum) })
+    let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+    setrlimit(resource, Rlimit { current: Some(current.min(most)), maximum: Some(maximum.min(most)) })
         .map_err(JailError::system("set a resource limit"))
 }

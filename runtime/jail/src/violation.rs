@@ -16,6 +16,9 @@ pub const VIOLATION_EXIT: i32 = 128 + libc::SIGSYS;
 /// Bytes of the frame.
 pub const VIOLATION_FRAME: usize = 9;
 
+/// The signal is the kernel's word on a filtered call.
+const SYS_SECCOMP: libc::c_int = 1;
+
 static CHANNEL: AtomicI32 = AtomicI32::new(-1);
 
 /// From here on a system call that a filter forbids is written to `channel` as
@@ -68,7 +71,10 @@ struct Information {
 
 extern "C" fn violated(_signal: libc::c_int, information: *const Information, _context: *const libc::c_void) {
     // SAFETY: the kernel hands a handler with `SA_SIGINFO` a filled `siginfo_t`.
-    let call = unsafe { (*information).call };
+    let information = unsafe { &*information };
+    // Sent by a person or a program, it says nothing about calls, and is heard
+    // only as an end.
+    let call = if information.code == SYS_SECCOMP { information.call } else { -1 };
     let mut frame = [0; VIOLATION_FRAME];
     frame[0] = VIOLATION;
     frame[1..5].copy_from_slice(&4_u32.to_le_bytes());
@@ -76,7 +82,9 @@ extern "C" fn violated(_signal: libc::c_int, information: *const Information, _c
     // SAFETY: plain calls on a buffer that lives; the second does not return.
     unsafe {
         // What can't be written is still told by the way the process ends.
-        libc::write(CHANNEL.load(Ordering::Relaxed), frame.as_ptr().cast(), VIOLATION_FRAME);
+        if call >= 0 {
+            libc::write(CHANNEL.load(Ordering::Relaxed), frame.as_ptr().cast(), VIOLATION_FRAME);
+        }
         libc::syscall(libc::SYS_exit_group, VIOLATION_EXIT);
     }
 }

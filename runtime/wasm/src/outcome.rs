@@ -12,11 +12,11 @@ use crate::host::cut;
 use crate::run::{Run, Stop};
 
 /// What is kept of a result. More is a file.
-const RESULT_MAX: usize = 8 << 20;
+pub(crate) const RESULT_MAX: usize = 8 << 20;
 /// What is kept of a tool's error message.
-const MESSAGE_MAX: usize = 16 << 10;
+pub(crate) const MESSAGE_MAX: usize = 16 << 10;
 /// What is kept of the text of a trap.
-const TRAP_MAX: usize = 4 << 10;
+pub(crate) const TRAP_MAX: usize = 4 << 10;
 /// Functions of the guest named in the text of a trap.
 const TRAP_FRAMES: usize = 8;
 

@@ -162,6 +162,31 @@ fn an_interrupt_ends_the_action_and_is_observed() {
     house.is_tidy();
 }
 
+/// Processes whose command line has these words, as one of its arguments each.
+fn running(words: &[&str]) -> Vec<String> {
+    let processes = fs_err::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| fs_err::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| words.iter().all(|word| line.split(' ').any(|argument| argument == *word))).collect()
+}
+
+#[test]
+fn nothing_survives_a_glovebox_that_is_killed() {
+    let house = House::new();
+    let mut child = busy(&house);
+    let own = child.id().to_string();
+    let words = ["__glovebox-zygote", own.as_str()];
+    // The zygote, the template, the cell.
+    assert_eq!(running(&words).len(), 3);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(2);
+    while !running(&words).is_empty() {
+        assert!(std::time::Instant::now() < until, "{:?}", running(&words));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn budgets_hold_over_all_processes_of_a_state_folder() {
     let house = House::new();

@@ -29,6 +29,9 @@ const THREAD_MASK: u32 = THREAD
         | libc::CLONE_PIDFD)
         .cast_unsigned();
 const EXEC: u32 = libc::PROT_EXEC.cast_unsigned();
+const PRIVATE: u32 = libc::MAP_PRIVATE.cast_unsigned();
+/// What decides how memory counts.
+const SHAPE: u32 = (libc::MAP_SHARED | libc::MAP_PRIVATE | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB).cast_unsigned();
 
 /// Memory, time, randomness, waiting, reading and writing what is open: what
 /// any computing process does.
@@ -45,8 +48,11 @@ pub(super) const COMPUTING: &[Rule] = &[
             Test::Is(1, libc::F_DUPFD_CLOEXEC.cast_unsigned()),
         ],
     ),
-    // Code that can be executed was mapped before; nothing more becomes so.
-    Rule::when(&[libc::SYS_mmap, libc::SYS_mprotect], &[Test::Bits(2, EXEC, 0)]),
+    // Code that can be executed was mapped before; nothing more becomes so. And
+    // memory is private and of the size that was asked for: what is shared, or
+    // grows by itself, counts against no limit.
+    Rule::when_all(&[libc::SYS_mmap], &[Test::Bits(2, EXEC, 0), Test::Bits(3, SHAPE, PRIVATE)]),
+    Rule::when(&[libc::SYS_mprotect], &[Test::Bits(2, EXEC, 0)]),
     Rule::always(&[libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_brk]),
     Rule::always(&[libc::SYS_futex, libc::SYS_restart_syscall, libc::SYS_sched_yield]),
     Rule::always(&[libc::SYS_nanosleep, libc::SYS_clock_nanosleep]),

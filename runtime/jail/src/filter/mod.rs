@@ -37,6 +37,8 @@ pub enum Filter {
 struct Rule {
     calls: &'static [libc::c_long],
     when: &'static [Test],
+    /// Whether all of them must hold.
+    all: bool,
 }
 
 /// What is asked of an argument, by its place. Only the lower 32 bits count,
@@ -116,19 +118,24 @@ type Line = (libc::c_long, Vec<Test>);
 
 impl Rule {
     const fn always(calls: &'static [libc::c_long]) -> Self {
-        Self { calls, when: &[] }
+        Self { calls, when: &[], all: false }
     }
 
     const fn when(calls: &'static [libc::c_long], when: &'static [Test]) -> Self {
-        Self { calls, when }
+        Self { calls, when, all: false }
+    }
+
+    const fn when_all(calls: &'static [libc::c_long], when: &'static [Test]) -> Self {
+        Self { calls, when, all: true }
     }
 
     /// One line for each call and alternative.
     fn lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         for call in self.calls {
-            if self.when.is_empty() {
-                lines.push((*call, Vec::new()));
+            if self.when.is_empty() || self.all {
+                lines.push((*call, self.when.to_vec()));
+                continue;
             }
             lines.extend(self.when.iter().map(|test| (*call, vec![*test])));
         }

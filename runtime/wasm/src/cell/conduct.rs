@@ -78,6 +78,8 @@ pub(super) enum Killed {
     /// It broke the rules of the stream.
     NotAFrame(&'static str),
     Flooded,
+    /// It closed its channel, which an end does by itself, and did not end.
+    Mute,
 }
 
 impl Cells {
@@ -155,6 +157,14 @@ async fn attend(
     let limits = errand.limits();
     let mut reader = Reader::default();
     let mut ended = listen(&channel, &mut reader, &mut *sink, &limits, stop).await;
+    // Before it is ended here: afterwards, nobody knows what it had done by itself.
+    let death = match ended {
+        Ended::Silent => process.fate.death().await,
+        _ => None,
+    };
+    if matches!(ended, Ended::Silent) && death.is_none() {
+        ended = Ended::Killed(Killed::Mute);
+    }
     let outside = match ended {
         Ended::Killed(_) => verdict::outside(&process),
         _ => JobUsage::default(),
@@ -177,7 +187,7 @@ async fn attend(
         Ended::Said(Last::Report(report, _)) => verdict::believe(*report, &errand, total),
         Ended::Said(Last::Violation(number)) => verdict::refused(number, total),
         Ended::Killed(why) => verdict::killed(why, JobUsage { run: total, ..outside }),
-        Ended::Silent => verdict::died(process.fate.death().await, total),
+        Ended::Silent => verdict::died(death, total),
     };
     (report, timeline)
 }
@@ -307,3 +317,7 @@ async fn drain(channel: &UnixStream, reader: &mut Reader, sink: &mut dyn FrameSi
 fn without_cell(end: End) -> JobReport {
     JobReport { end, usage: JobUsage::default() }
 }
+
+#[cfg(test)]
+#[path = "conduct_tests.rs"]
+mod tests;

@@ -92,6 +92,10 @@ pub fn maybe_enter_cell() -> Option<ExitCode> {
     let mut arguments = std::env::args().skip_while(|argument| argument != ZYGOTE && argument != COMPILER);
     let part = arguments.next()?;
     let about = arguments.next();
+    // Before anything waits for a child or a clock.
+    if glovebox_jail::hear_signals().is_err() {
+        return Some(ExitCode::FAILURE);
+    }
     Some(match part == ZYGOTE {
         true => zygote::main(about.and_then(|text| text.parse().ok())),
         false => compile_child_main(about.as_deref()),

@@ -200,6 +200,13 @@ fn whatever_a_guest_asks_of_the_kernel_is_refused() {
         ended(libc::SYS_ptrace, [i64::from(libc::PTRACE_SEIZE), parent, 0, 0, 0]),
         ended(libc::SYS_process_vm_readv, [parent, MEMORY, 1, MEMORY, 1]),
         ended(libc::SYS_pidfd_open, [parent, 0, 0, 0, 0]),
+        // More memory than the job may have, and more time.
+        (
+            libc::SYS_mmap,
+            "x",
+            [0, 1 << 30, i64::from(libc::PROT_READ | libc::PROT_WRITE), anonymous, -1],
+            Answer::Refused(libc::ENOMEM),
+        ),
         // New machine code.
         ended(libc::SYS_mmap, [0, 4096, exec, anonymous, -1]),
         ended(libc::SYS_mprotect, [MEMORY, 4096, exec, 0, 0]),

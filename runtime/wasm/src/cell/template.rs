@@ -34,7 +34,9 @@ pub(super) fn main(
                 serve(&stock, control);
             }
         }
-        Err(problem) => {
+        Err(mut problem) => {
+            // A message has an end; a list of imports may not.
+            problem.message.truncate(problem.message.floor_char_boundary(wire::MESSAGE_MAX));
             let _ = wire::send(control, &FromTemplate::Failed(problem), &[]);
         }
     }

@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use env_contracts::Code;
 use glovebox_runtime::frames::Marks;
-use glovebox_runtime::job::{End, Entry, Job, JobReport, JobUsage, Timer};
+use glovebox_runtime::job::{End, Entry, Job, JobReport, JobUsage, Limit, Timer};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::conduct::{Errand, Killed, Timeline};
 use super::held::Process;
 use super::wire::Death;
+use crate::outcome::{MESSAGE_MAX, RESULT_MAX, TRAP_MAX};
+
+/// The longest name of a kind of failure; those of the interface have some
+/// ten characters.
+const KIND_MAX: usize = 64;
 
 /// When the claim was sent, on the clock that cells read too.
 pub(super) struct Began(u64);
@@ -44,8 +49,37 @@ pub(super) fn believe(report: JobReport, errand: &Errand<'_>, total: Duration) -
         memory_peak: usage.memory_peak.min(limits.memory),
         ..usage
     };
-    let end = if possible(&end, errand) { end } else { End::Violation("it reported an end that it can't have".into()) };
+    let end = if possible(&end, errand) {
+        bounded(end)
+    } else {
+        End::Violation("it reported an end that it can't have".into())
+    };
     JobReport { end, usage }
+}
+
+/// With texts no longer than the executor's own are.
+fn bounded(end: End) -> End {
+    let cut = |mut text: String, most: usize| {
+        text.truncate(text.floor_char_boundary(most));
+        text
+    };
+    match end {
+        End::Trapped(text) => End::Trapped(cut(text, TRAP_MAX)),
+        End::HostFailed(text) => End::HostFailed(cut(text, TRAP_MAX)),
+        End::Refused(mut problem) => {
+            problem.message = cut(problem.message, TRAP_MAX);
+            problem.help = cut(problem.help, TRAP_MAX);
+            End::Refused(problem)
+        }
+        End::Failed(mut failure) => {
+            failure.kind = cut(failure.kind, KIND_MAX);
+            failure.message = cut(failure.message, MESSAGE_MAX);
+            failure.details = failure.details.filter(|details| details.len() <= RESULT_MAX);
+            End::Failed(failure)
+        }
+        End::Returned { content, .. } if content.len() > RESULT_MAX => End::LimitHit(Limit::HostCall),
+        other => other,
+    }
 }
 
 /// Whether an execution of this kind can end like that.
@@ -78,6 +112,7 @@ pub(super) fn killed(why: Killed, usage: JobUsage) -> JobReport {
         Killed::Interrupted => End::Interrupted,
         Killed::Expired(timer) => End::TimedOut(timer),
         Killed::NotAFrame(what) => End::Violation(format!("the cell did not keep to its protocol: {what}")),
+        Killed::Mute => End::Violation("the cell closed its channel and went on".into()),
         Killed::Flooded => End::Violation("the cell said more than its limit lets it".into()),
     };
     JobReport { end, usage }
@@ -98,6 +133,9 @@ pub(super) fn died(death: Option<Death>, total: Duration) -> JobReport {
         }
         Some(Death::Killed(libc::SIGKILL)) => {
             End::HostFailed("the cell was killed from outside: by a person, or by a host that is out of memory".into())
+        }
+        Some(Death::Killed(0)) => {
+            End::HostFailed("the process that the cell was made by ended, and the cell with it".into())
         }
         Some(Death::Killed(signal)) => End::HostFailed(format!("the cell was ended by signal {signal}")),
         Some(Death::Exited(code)) => End::HostFailed(format!("the cell ended with code {code} and without a report")),

@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 pub(super) const FDS_PER_MESSAGE: usize = 250;
 /// The longest control message: a problem with its list of imports.
 const CONTROL_MAX: usize = 64 << 10;
+/// The longest text of a problem, however much of it has to be escaped.
+pub(super) const MESSAGE_MAX: usize = 8 << 10;
 
 /// From the host to the zygote.
 #[derive(Debug, Serialize, Deserialize)]
