@@ -28,6 +28,7 @@ fn survives<T: DeserializeOwned + Serialize>(name: &str) -> T {
 #[test]
 fn golden_files_are_read_and_written_without_loss() {
     survives::<Contract>("contract.v1.json");
+    survives::<Contract>("contract.v1.walls.json");
     survives::<ActionRequest>("request.v1.json");
     survives::<Observation>("observation.v1.json");
     survives::<Observation>("observation.failed.v1.json");

@@ -56,7 +56,7 @@ const FILE_VARIABLE: &str = "GLOVEBOX_CONFIG";
 const PREFIX: &str = "GLOVEBOX_";
 
 /// Variables of that prefix that belong to the tests and to `cargo xtask`.
-const OTHERS: &[&str] = &["GLOVEBOX_TEST_", "GLOVEBOX_WASI_CARGO", "GLOVEBOX_INSIDE"];
+const OTHERS: &[&str] = &["GLOVEBOX_TEST_", "GLOVEBOX_WASI_CARGO"];
 
 /// How many.
 pub(crate) struct Count(pub(crate) u32);

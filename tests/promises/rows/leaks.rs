@@ -32,6 +32,13 @@ const RESIDENT: u64 = 20 << 20;
 /// in steps of 64 MiB, 10 000 leaked mappings of a page or a stack in far more.
 const MAPPED: u64 = 256 << 20;
 
+/// Processes that a backend keeps ready for the next action, more or fewer of
+/// them at one moment than at another.
+const READY: usize = 16;
+
+/// Descriptors of such a process at most.
+const HELD: usize = 8;
+
 /// How long threads and processes that end may take for it.
 const SETTLE: Duration = Duration::from_secs(10);
 
@@ -42,7 +49,9 @@ pub(super) const ROWS: &[Row] =
 struct Facts {
     descriptors: usize,
     threads: usize,
-    children: usize,
+    /// Processes below this one, at any depth, and what they hold.
+    processes: usize,
+    held: usize,
     resident: u64,
     mapped: u64,
     files: BTreeSet<PathBuf>,
@@ -57,12 +66,14 @@ impl Facts {
         };
         let threads: Vec<_> = fs_err::read_dir("/proc/self/task").unwrap().flatten().map(|task| task.path()).collect();
         // A thread that has ended meanwhile had none.
-        let children = |task: &Path| fs_err::read_to_string(task.join("children")).unwrap_or_default();
+        let descriptors = |pid: &u32| fs_err::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+        let below = below(std::process::id());
         let mut files = BTreeSet::new();
         list(&house.path("state"), &mut files);
         Self {
             descriptors: fs_err::read_dir("/proc/self/fd").unwrap().count(),
-            children: threads.iter().map(|task| children(task).split_whitespace().count()).sum(),
+            processes: below.len(),
+            held: below.iter().map(|pid| descriptors(pid)).sum(),
             threads: threads.len(),
             resident: kib("VmRSS:") << 10,
             mapped: kib("VmSize:") << 10,
@@ -73,7 +84,8 @@ impl Facts {
     fn is_no_more_than(&self, before: &Self) -> bool {
         self.descriptors <= before.descriptors
             && self.threads <= before.threads
-            && self.children <= before.children
+            && self.processes <= before.processes + READY
+            && self.held <= before.held + READY * HELD
             && self.resident <= before.resident + RESIDENT
             && self.mapped <= before.mapped + MAPPED
             && self.files == before.files
@@ -82,14 +94,23 @@ impl Facts {
 
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { descriptors, threads, children, resident, mapped, files } = self;
+        let Self { descriptors, threads, processes, held, resident, mapped, files } = self;
         let files = files.len();
         write!(
             f,
-            "{descriptors} descriptors, {threads} threads, {children} children, {resident} bytes resident, {mapped} \
+            "{descriptors} descriptors, {threads} threads, {processes} processes with {held} descriptors, {resident} bytes resident, {mapped} \
              mapped, {files} files"
         )
     }
+}
+
+/// All processes below one.
+fn below(pid: u32) -> Vec<u32> {
+    let tasks = fs_err::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lines = tasks.map(|task| fs_err::read_to_string(task.path().join("children")).unwrap_or_default());
+    let children: Vec<u32> =
+        lines.flat_map(|line| line.split_whitespace().flat_map(str::parse).collect::<Vec<_>>()).collect();
+    children.iter().flat_map(|&child| std::iter::once(child).chain(below(child))).collect()
 }
 
 /// Every path below a folder. The locks of `limits.concurrency` are left out:

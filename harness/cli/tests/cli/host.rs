@@ -157,3 +157,54 @@ fn nobody_else_decides_what_runs_here() {
         &["can be written by everybody"],
     );
 }
+
+/// Where components run, and what a contract or a ceiling makes of it.
+#[test]
+fn placements_and_walls() {
+    let house = House::new();
+    let run = |placement: &str, contract: &[&str]| {
+        let mut command = house.command();
+        command.args(["run", "text.count", "--arg", "path=a.txt", "--json"]).args(contract);
+        Ran::of(command.env("GLOVEBOX_WASM_PLACEMENT", placement))
+    };
+    house.file("workspace/two.toml", "[isolation]\nwalls = 2\n");
+    let two = ["--contract", "two.toml"];
+    for (placement, backend) in [("cell", "wasm-cell"), ("in-process", "wasm-in-process")] {
+        assert_eq!(run(placement, &[]).json()["provenance"]["backend"], backend);
+    }
+    assert_eq!(run("cell", &two).code, 0);
+    let refused = run("in-process", &two);
+    let outcome = &refused.json()["outcome"];
+    assert_eq!((refused.code, &outcome["code"]), (21, &"contract-unsatisfied".into()), "{outcome}");
+    assert!(outcome["message"].as_str().unwrap().contains("isolation.walls"), "{outcome}");
+    assert!(outcome["help"].as_str().unwrap().contains("wasm.placement"), "{outcome}");
+    assert_eq!(run("elsewhere", &[]).code, 2);
+
+    // The operator insists on both, whatever the contract says.
+    let shipped = house.run(&["config", "show", "--ceiling=shipped"]).ok().stdout;
+    house.file("ceiling.toml", &shipped.replace("sharing = \"action\"", "sharing = \"action\"\nwalls = 2"));
+    let ceiling = house.path("ceiling.toml");
+    for (placement, code) in [("cell", 0), ("in-process", 21)] {
+        let mut command = house.command();
+        command.args(["run", "text.count", "--arg", "path=a.txt"]).env("GLOVEBOX_CEILING", &ceiling);
+        assert_eq!(Ran::of(command.env("GLOVEBOX_WASM_PLACEMENT", placement)).code, code, "{placement}");
+    }
+}
+
+/// Every attempt to break out of a cell is tried, and each was refused.
+#[test]
+fn the_doctor_tries_the_second_wall() {
+    let house = House::new();
+    let report = house.run(&["doctor", "--json"]).ok().json();
+    let lines: Vec<_> = report["lines"].as_array().unwrap().iter().collect();
+    let tried = lines.iter().filter(|line| line["what"].as_str().unwrap().starts_with("cell: "));
+    let refused = tried.clone().filter(|line| line["status"] == "ok");
+    let wanted = glovebox_jail::Attempt::all().len();
+    assert_eq!((tried.count(), refused.count()), (wanted, wanted), "{report}");
+
+    let mut command = house.command();
+    command.args(["doctor", "--json"]).env("GLOVEBOX_WASM_PLACEMENT", "in-process");
+    let report = Ran::of(&mut command).ok().json();
+    let wall = report["lines"].as_array().unwrap().iter().find(|line| line["what"] == "second wall").unwrap();
+    assert_eq!(wall["status"], "not-here", "{report}");
+}

@@ -82,9 +82,10 @@ fn judge(clause: &Clause<'_>, contract: &Contract, bounds: &Bounds) -> (bool, Op
             (identity.delegation <= bounds.delegation, Some(format!("{:?}", bounds.delegation).to_lowercase()))
         }
         Clause::Persistence(_) | Clause::Snapshot(_) => (contract.state.le(&bounds.state), None),
-        Clause::Sharing(_) | Clause::Walls(_) => {
-            (contract.isolation.le(&bounds.isolation), Some(Clause::Sharing(bounds.isolation.sharing).value()))
+        Clause::Sharing(sharing) => {
+            (*sharing <= bounds.isolation.sharing, Some(Clause::Sharing(bounds.isolation.sharing).value()))
         }
+        Clause::Walls(walls) => (*walls >= bounds.isolation.walls, Some(Clause::Walls(bounds.isolation.walls).value())),
         Clause::Label(_) => (contract.data.le(&bounds.data), Some(Clause::Label(bounds.data.label).value())),
         Clause::Audit(_) | Clause::Retain(_) => {
             (contract.audit.le(&bounds.audit), Some(Clause::Audit(bounds.audit.level).value()))

@@ -7,7 +7,11 @@ use super::{call, number, opens};
 const PAGE: usize = 4096;
 
 fn map(protection: libc::c_int) -> io::Result<usize> {
-    let flags = number(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    map_as(protection, libc::MAP_PRIVATE)
+}
+
+fn map_as(protection: libc::c_int, kind: libc::c_int) -> io::Result<usize> {
+    let flags = number(kind | libc::MAP_ANONYMOUS);
     call(libc::SYS_mmap, [0, PAGE, number(protection), flags, super::NONE, 0])
 }
 
@@ -17,6 +21,16 @@ fn unmap(address: usize) -> io::Result<()> {
 
 pub(super) fn map_executable() -> io::Result<()> {
     unmap(map(libc::PROT_READ | libc::PROT_EXEC)?)
+}
+
+/// Shared memory counts against no limit of a process.
+pub(super) fn share() -> io::Result<()> {
+    unmap(map_as(libc::PROT_READ, libc::MAP_SHARED)?)
+}
+
+/// Nor does memory that grows downwards when it is touched.
+pub(super) fn grow_by_itself() -> io::Result<()> {
+    unmap(map_as(libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_GROWSDOWN)?)
 }
 
 pub(super) fn make_executable() -> io::Result<()> {

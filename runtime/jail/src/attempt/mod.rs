@@ -132,6 +132,8 @@ static ALL: &[Attempt] = &[
     attempt("make-executable", None, Some(libc::SYS_mprotect), memory::make_executable),
     attempt("make-executable-by-key", None, Some(libc::SYS_pkey_mprotect), memory::make_executable_by_key),
     attempt("reading-means-executing", None, Some(libc::SYS_personality), memory::reading_means_executing),
+    attempt("share-memory", None, Some(libc::SYS_mmap), memory::share),
+    attempt("grow-memory-by-itself", None, Some(libc::SYS_mmap), memory::grow_by_itself),
     attempt("memory-file", None, Some(libc::SYS_memfd_create), memory::memory_file),
     attempt("secret-memory", None, Some(libc::SYS_memfd_secret), memory::secret_memory),
     attempt("user-page-faults", None, Some(libc::SYS_userfaultfd), memory::user_page_faults),

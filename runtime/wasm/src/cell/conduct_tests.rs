@@ -107,7 +107,7 @@ fn what_can_t_be_true_is_a_violation() {
         End::Returned { content: text(), artifacts: vec![] },
         End::Interrupted,
         End::Violation(text()),
-        End::Refused(env_contracts::Problem::new(Code::PolicyDenied, text())),
+        End::Refused(Problem::new(Code::PolicyDenied, text())),
     ] {
         let (seen, killed, _) = attended(says(report(end.clone())));
         assert!(matches!(seen.end, End::Violation(_)) && killed, "{end:?}: {seen:?}");

@@ -332,11 +332,11 @@ impl Zygote {
     fn start(helper: &Helper, warm: Option<&Artefact>) -> Result<Self, Problem> {
         let (ours, theirs) = pair(SocketType::SEQPACKET)?;
         let mut child = Program::new(&helper.program)
+            .arg0(INSIDE)
             .args(&helper.arguments)
             .arg(ZYGOTE)
             .arg(std::process::id().to_string())
             .env_clear()
-            .env(INSIDE, "1")
             .current_dir("/")
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())

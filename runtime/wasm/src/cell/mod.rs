@@ -47,9 +47,10 @@ use crate::compile::compile_child_main;
 const ZYGOTE: &str = "__glovebox-zygote";
 /// The first argument of a program that is started to compile one component.
 pub(crate) const COMPILER: &str = "__glovebox-compiler";
-/// Set for everything that is started here: such a program never starts cells
-/// of its own, even if it forgets to ask [`maybe_enter_cell`].
-pub(crate) const INSIDE: &str = "GLOVEBOX_INSIDE";
+/// How everything that is started here is called, in the place of a program's
+/// name: such a program never starts cells of its own, even if it forgets to
+/// ask [`maybe_enter_cell`]. Not a variable: their environment is empty.
+pub(crate) const INSIDE: &str = "glovebox-inside";
 
 /// How the processes of the second wall, and compilers, are started: a program
 /// whose `main` begins with [`maybe_enter_cell`].
@@ -65,7 +66,8 @@ impl Helper {
         Self::new("/proc/self/exe", Vec::new())
     }
 
-    /// Another program, with arguments before ours.
+    /// Another program, with arguments before ours. It is started under a name
+    /// of ours, so a script that starts it in turn will not do.
     pub fn new(program: impl Into<PathBuf>, arguments: Vec<OsString>) -> Self {
         Self { program: program.into(), arguments }
     }
@@ -86,9 +88,9 @@ impl Helper {
 /// }
 /// ```
 pub fn maybe_enter_cell() -> Option<ExitCode> {
-    // Only who starts such a process sets it; a person who types the argument
-    // gets the program's own complaint about it.
-    std::env::var_os(INSIDE)?;
+    // Only who starts such a process calls it so; a person who types the
+    // argument gets the program's own complaint about it.
+    is_inside().then_some(())?;
     let mut arguments = std::env::args().skip_while(|argument| argument != ZYGOTE && argument != COMPILER);
     let part = arguments.next()?;
     let about = arguments.next();
@@ -115,7 +117,7 @@ const ATTEMPT: JobLimits = JobLimits {
 
 /// Whether this process is a part of the second wall that went astray.
 fn is_inside() -> bool {
-    std::env::var_os(INSIDE).is_some()
+    std::env::args_os().next().is_some_and(|name| name == INSIDE)
 }
 
 /// A process could not shut itself in.

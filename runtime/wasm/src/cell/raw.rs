@@ -207,6 +207,10 @@ fn whatever_a_guest_asks_of_the_kernel_is_refused() {
             [0, 1 << 30, i64::from(libc::PROT_READ | libc::PROT_WRITE), anonymous, -1],
             Answer::Refused(libc::ENOMEM),
         ),
+        ended(
+            libc::SYS_mmap,
+            [0, 4096, i64::from(libc::PROT_READ), i64::from(libc::MAP_SHARED | libc::MAP_ANONYMOUS), -1],
+        ),
         // New machine code.
         ended(libc::SYS_mmap, [0, 4096, exec, anonymous, -1]),
         ended(libc::SYS_mprotect, [MEMORY, 4096, exec, 0, 0]),

@@ -164,11 +164,11 @@ impl Compiler {
         // The child can't read how many processors it may use.
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Command::new(&self.helper.program)
+            .arg0(INSIDE)
             .args(&self.helper.arguments)
             .arg(COMPILER)
             .arg(child::encode(task, limits))
             .env_clear()
-            .env(INSIDE, "1")
             .env(THREADS, threads.to_string())
             .current_dir("/")
             .stdin(Stdio::from(input))

@@ -120,6 +120,11 @@ pub(super) fn test(config: &Config) -> Result<Vec<Line>, Problem> {
     let mut lines = Vec::new();
     for attempt in attempts() {
         line.phase(attempt.what);
+        // Where nothing runs, a failure proves nothing.
+        if lines.first().is_some_and(|first: &Line| first.status == super::Status::Failed) {
+            lines.push(Line::skipped(attempt.what, "not tried: no tool runs"));
+            continue;
+        }
         let result = runtime.block_on(observe(&service, &attempt, &workspace, line.clone()));
         lines.push(Line::required(attempt.what, result.and_then(|seen| judge(&attempt, &seen))));
     }
@@ -138,7 +143,11 @@ fn judge(attempt: &Attempt, seen: &Observation) -> Result<String, Problem> {
         Code::BackendError,
         format!("expected: {}; it ended as {}: {message}", attempt.proven, seen.outcome),
     )
-    .with_help("run no tools that you don't trust here, and report this"))
+    .with_help(match (&seen.outcome.help, seen.provenance.backend.is_empty()) {
+        // Nothing ran: the reason is in front of the walls.
+        (Some(help), true) => help.clone(),
+        _ => "run no tools that you don't trust here, and report this".to_owned(),
+    }))
 }
 
 async fn observe(
