@@ -182,7 +182,7 @@ fn placements_and_walls() {
 
     // The operator insists on both, whatever the contract says.
     let shipped = house.run(&["config", "show", "--ceiling=shipped"]).ok().stdout;
-    house.file("ceiling.toml", &shipped.replace("sharing = \"action\"", "sharing = \"action\"\nwalls = 2"));
+    house.file("ceiling.toml", shipped.replace("sharing = \"action\"", "sharing = \"action\"\nwalls = 2"));
     let ceiling = house.path("ceiling.toml");
     for (placement, code) in [("cell", 0), ("in-process", 21)] {
         let mut command = house.command();

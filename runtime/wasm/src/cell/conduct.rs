@@ -66,6 +66,8 @@ pub struct Timeline {
     pub received: Duration,
     /// Until it was shut in for good.
     pub confined: Duration,
+    /// Until the guest stood, as the cell says.
+    pub instantiated: Duration,
     /// Until the host had the result.
     pub answered: Duration,
 }
@@ -179,10 +181,11 @@ async fn attend(
             ended = Ended::Said(last);
         }
     }
-    let (timeline, total) = began.until_now(match &ended {
-        Ended::Said(Last::Report(_, marks)) => *marks,
-        _ => Marks::default(),
-    });
+    let (marks, setup) = match &ended {
+        Ended::Said(Last::Report(report, marks)) => (*marks, report.usage.setup),
+        _ => (Marks::default(), Duration::ZERO),
+    };
+    let (timeline, total) = began.until_now(marks, setup);
     let report = match ended {
         Ended::Said(Last::Report(report, _)) => verdict::believe(*report, &errand, total),
         Ended::Said(Last::Violation(number)) => verdict::refused(number, total),

@@ -26,11 +26,12 @@ impl Began {
 
     /// The timeline with the cell's own marks, as far as they can be true, and
     /// the time from the claim until now.
-    pub(super) fn until_now(&self, marks: Marks) -> (Timeline, Duration) {
+    pub(super) fn until_now(&self, marks: Marks, setup: Duration) -> (Timeline, Duration) {
         let now = monotonic();
         let since = |mark: u64| Duration::from_nanos(mark.clamp(self.0, now) - self.0);
-        let total = since(now);
-        (Timeline { received: since(marks.received), confined: since(marks.confined), answered: total }, total)
+        let (total, confined) = (since(now), since(marks.confined));
+        let instantiated = confined.saturating_add(setup).min(total);
+        (Timeline { received: since(marks.received), confined, instantiated, answered: total }, total)
     }
 }
 
