@@ -148,7 +148,11 @@ impl Keeper {
             let (ours, theirs) = pair(SocketType::SEQPACKET)?;
             let message = ToZygote::Template { component: artefact.component().to_owned(), imports };
             match wire::send(&zygote.control, &message, &[artefact.file().as_fd(), theirs.as_fd()]) {
-                Ok(()) => return Ok(ours),
+                Ok(()) => {
+                    // A template that does not listen holds nobody else up.
+                    rustix::io::ioctl_fionbio(&ours, true).map_err(unavailable)?;
+                    return Ok(ours);
+                }
                 Err(_) => self.lose_zygote(),
             }
         }
@@ -242,6 +246,7 @@ impl Tended {
     fn hear(&mut self, shared: &Shared) {
         match wire::receive::<FromTemplate>(&self.control) {
             Ok(Some((message, fds))) => self.heard(message, fds, shared),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Ok(None) | Err(_) => self.state = State::Gone,
         }
     }
