@@ -170,7 +170,12 @@ impl Library {
 }
 
 fn load(error: wasmtime::Error) -> WasmError {
-    WasmError::Load(format!("{error:#}"))
+    let text = format!("{error:#}");
+    // What a pool sets aside for each component is fixed, and said only in words.
+    if text.contains("exceeds the limit") {
+        return WasmError::Invalid(format!("it needs more than a component gets in this placement: {text}"));
+    }
+    WasmError::Load(text)
 }
 
 /// Maps the artefact. The path leads to the open file itself, not to whatever

@@ -35,10 +35,13 @@ fn run(cells: &Cells, act: Act) -> Came {
     runtime().block_on(came(cells, act, pending()))
 }
 
-async fn came(cells: &Cells, mut act: Act, stop: impl Future<Output = ()>) -> Came {
+async fn came(cells: &Cells, act: Act, stop: impl Future<Output = ()>) -> Came {
+    heard_by(Arc::default(), cells, act, stop).await
+}
+
+async fn heard_by(heard: Arc<Mutex<Heard>>, cells: &Cells, mut act: Act, stop: impl Future<Output = ()>) -> Came {
     let artefact = hostile_artefact();
     act.job.component = artefact.component().into();
-    let heard = Arc::new(Mutex::new(Heard::default()));
     let ear = Box::new(Ear(Arc::clone(&heard)));
     let errand = Errand::Job(&act.job);
     let (report, _) = cells.run(artefact, UngrantedImports::Refuse, errand, act.fds, ear, stop).await;
@@ -88,12 +91,13 @@ fn meanwhile(cells: &Cells, how: &str, limits: Act, then: impl Fn()) -> Came {
     let act = Act { job: glovebox_runtime::job::Job { limits: limits.job.limits, ..act.job }, ..act };
     let runtime = runtime();
     runtime.block_on(async {
-        let done = came(cells, act, pending());
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        let done = heard_by(Arc::clone(&heard), cells, act, pending());
         tokio::pin!(done);
-        // Long enough for the line to be out, in most runs; if not, less is
-        // heard and nothing else differs.
-        let said = tokio::time::timeout(Duration::from_millis(300), done.as_mut()).await;
-        assert!(said.is_err(), "{said:?}");
+        while heard.lock().unwrap().stdout.is_empty() {
+            let said = tokio::time::timeout(Duration::from_millis(20), done.as_mut()).await;
+            assert!(said.is_err(), "{said:?}");
+        }
         then();
         done.await
     })
@@ -178,9 +182,14 @@ fn nothing_is_left_of_a_run_that_nobody_waits_for() {
     hostile_artefact();
     let runtime = runtime();
     runtime.block_on(async {
-        let act = told(json!({ "do": "sleep" }));
-        let gone = tokio::time::timeout(Duration::from_millis(200), came(&cells, act, pending())).await;
-        assert!(gone.is_err());
+        let act = told(json!({ "do": "print-then-hang", "how": "sleep" }));
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        let done = heard_by(Arc::clone(&heard), &cells, act, pending());
+        tokio::pin!(done);
+        while heard.lock().unwrap().stdout.is_empty() {
+            assert!(tokio::time::timeout(Duration::from_millis(20), done.as_mut()).await.is_err());
+        }
+        assert!(at_depth(2).is_some());
     });
     // A component that was used once has no idle cells.
     eventually("cells are left", || at_depth(2).is_none());
@@ -194,10 +203,14 @@ fn an_interrupt_keeps_what_was_said() {
     let cells = cells();
     let act = told(json!({ "do": "print-then-hang", "how": "sleep" }));
     hostile_artefact();
-    let came = runtime().block_on(async {
-        let stop = tokio::time::sleep(Duration::from_millis(500));
-        came(&cells, act, stop).await
-    });
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let listening = Arc::clone(&heard);
+    let stop = async move {
+        while listening.lock().unwrap().stdout.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let came = runtime().block_on(heard_by(heard, &cells, act, stop));
     assert_eq!((came.end, came.heard.out()), (End::Interrupted, "ready\n".to_owned()));
 }
 
@@ -214,21 +227,20 @@ fn a_cell_holds_its_channel_its_folders_and_nothing_else() {
     let cells = cells();
     hostile_artefact();
     let seen = Mutex::new((Vec::new(), String::new()));
-    let act = told(json!({ "do": "sleep" })).mount("/workspace", dir.path(), false);
-    let runtime = runtime();
-    runtime.block_on(async {
-        let done = came(&cells, act, pending());
-        let gone = tokio::time::timeout(Duration::from_millis(400), done);
-        let look = async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            let pid = at_depth(2).unwrap();
-            let folder = fs_err::read_dir(format!("/proc/{pid}/fd")).unwrap();
-            let links = folder.flatten().map(|entry| fs_err::read_link(entry.path()).unwrap().display().to_string());
-            let environment = fs_err::read_to_string(format!("/proc/{pid}/environ")).unwrap();
-            *seen.lock().unwrap() = (links.collect(), environment);
-        };
-        let _ = tokio::join!(gone, look);
-    });
+    let act = told(json!({ "do": "print-then-hang", "how": "sleep" })).mount("/workspace", dir.path(), false);
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let listening = Arc::clone(&heard);
+    let look = async {
+        while listening.lock().unwrap().stdout.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let pid = at_depth(2).unwrap();
+        let folder = fs_err::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        let links = folder.flatten().map(|entry| fs_err::read_link(entry.path()).unwrap().display().to_string());
+        let environment = fs_err::read_to_string(format!("/proc/{pid}/environ")).unwrap();
+        *seen.lock().unwrap() = (links.collect(), environment);
+    };
+    runtime().block_on(heard_by(heard, &cells, act, look));
     let (links, environment) = seen.into_inner().unwrap();
     let folder = dir.path().display().to_string();
     let known = |link: &String| {

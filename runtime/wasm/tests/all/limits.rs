@@ -1,9 +1,10 @@
 //! Memory, handles, output and what passes in one call.
 
-use glovebox_runtime::job::{End, Limit};
+use env_contracts::{Code, Diagnose as _};
+use glovebox_runtime::job::{End, Limit, UngrantedImports};
 use serde_json::json;
 
-use crate::harness::{Act, hostile, load, still_usable, text, told, wat};
+use crate::harness::{Act, compile, executor, hostile, load, still_usable, text, told, wat};
 
 const MIB: u64 = 1 << 20;
 
@@ -18,6 +19,26 @@ fn memory_is_refused_counted_and_survivable() {
     let came = told(json!({ "do": "allocate" })).limit(|limits| limits.memory = 16 * MIB).run(hostile());
     assert_eq!(came.end, End::LimitHit(Limit::Memory), "{came:?}");
     still_usable();
+}
+
+/// More than a slot of the pool holds: the component is at fault, not the host.
+#[test]
+fn a_component_that_wants_more_than_any_gets_is_refused_as_such() {
+    for parts in
+        ["(memory 65536)", "(table 10000000 funcref)", "(memory 1) (memory 1) (memory 1) (memory 1) (memory 1)"]
+    {
+        let guest = format!(
+            r#"(component
+              (core module $m {parts} (func (export "run") (result i32) (i32.const 0)))
+              (core instance $i (instantiate $m))
+              (func $f (result (result)) (canon lift (core func $i "run")))
+              (instance $r (export "run" (func $f)))
+              (export "wasi:cli/run@0.2.0" (instance $r)))"#
+        );
+        let artefact = compile(&wat::parse_str(guest).unwrap()).unwrap();
+        let error = executor().load(&artefact, UngrantedImports::Refuse).unwrap_err();
+        assert_eq!(error.code(), Code::ComponentInvalid, "{parts}: {error}");
+    }
 }
 
 #[test]
