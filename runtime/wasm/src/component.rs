@@ -172,7 +172,7 @@ impl Library {
 fn load(error: wasmtime::Error) -> WasmError {
     let text = format!("{error:#}");
     // What a pool sets aside for each component is fixed, and said only in words.
-    if text.contains("exceeds the limit") {
+    if text.contains("exceeds the") && text.contains("limit") {
         return WasmError::Invalid(format!("it needs more than a component gets in this placement: {text}"));
     }
     WasmError::Load(text)
