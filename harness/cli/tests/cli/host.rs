@@ -208,3 +208,18 @@ fn the_doctor_tries_the_second_wall() {
     let wall = report["lines"].as_array().unwrap().iter().find(|line| line["what"] == "second wall").unwrap();
     assert_eq!(wall["status"], "not-here", "{report}");
 }
+
+/// Whoever starts it may have no home, ignore the ends of children, and allow
+/// few descriptors.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a shell with its own ways")]
+fn odd_surroundings() {
+    for way in ["unset HOME", "trap '' CHLD", "ulimit -n 256", "ulimit -f 100000"] {
+        let house = House::cold();
+        let mut shell = std::process::Command::new("sh");
+        let script = format!("{way}; exec '{}' run text.count --arg path=a.txt", env!("CARGO_BIN_EXE_glovebox"));
+        shell.args(["-c", &script]).current_dir(house.workspace()).env("GLOVEBOX_STATE", house.state());
+        let ran = Ran::of(shell.env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME"));
+        assert_eq!(ran.code, 0, "{way}: {}{}", ran.stdout, ran.stderr);
+    }
+}

@@ -240,7 +240,7 @@ async fn listen(
 ) -> Ended {
     let began = Instant::now();
     let wall = began.checked_add(limits.wall.saturating_add(GRACE));
-    let silence = |heard: Instant| limits.idle.and_then(|idle| heard.checked_add(idle + GRACE));
+    let silence = |heard: Instant| limits.idle.and_then(|idle| heard.checked_add(idle.saturating_add(GRACE)));
     let next = |heard| match (wall, silence(heard)) {
         (Some(wall), Some(silence)) if silence < wall => Some((silence, Timer::Idle)),
         (Some(wall), _) => Some((wall, Timer::Wall)),

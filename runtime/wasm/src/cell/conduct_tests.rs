@@ -49,15 +49,22 @@ fn job() -> Job {
 
 /// Lets `cell` have the other end of a channel; what the host makes of it,
 /// whether it ended the process, and what it heard.
-#[expect(clippy::disallowed_methods, reason = "stands for a cell")]
 fn attended(cell: impl FnOnce(Channel) + Send + 'static) -> (JobReport, bool, usize) {
+    attended_until(Some(Death::Killed(libc::SIGSEGV)), cell)
+}
+
+/// The same, where the kernel says this of the process's end.
+#[expect(clippy::disallowed_methods, reason = "stands for a cell")]
+fn attended_until(death: Option<Death>, cell: impl FnOnce(Channel) + Send + 'static) -> (JobReport, bool, usize) {
     let (host, other) = Channel::pair().unwrap();
     host.set_nonblocking(true).unwrap();
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = i32::try_from(child.id()).unwrap();
     let handle = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap();
     let fate = Arc::<Fate>::default();
-    fate.seal(Death::Killed(libc::SIGSEGV));
+    if let Some(death) = death {
+        fate.seal(death);
+    }
     let heard = Arc::new(Mutex::new(0));
     let cell_thread = std::thread::spawn(move || cell(other));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -155,6 +162,18 @@ fn who_takes_no_claim_is_ended_in_time() {
         std::thread::sleep(Duration::from_secs(1));
     });
     assert_eq!((seen.end, killed), (End::TimedOut(Timer::Wall), true));
+}
+
+#[test]
+fn who_closes_its_channel_and_lives_on_is_ended() {
+    let (seen, killed, _) = attended_until(None, |mut channel| claimed(&mut channel));
+    assert!(matches!(&seen.end, End::Violation(why) if why.contains("went on")) && killed, "{seen:?}");
+}
+
+#[test]
+fn long_texts_are_cut() {
+    let (seen, ..) = attended(says(report(End::Trapped("x".repeat(2 << 20)))));
+    assert!(matches!(&seen.end, End::Trapped(text) if text.len() <= 4 << 10), "{seen:?}");
 }
 
 #[test]

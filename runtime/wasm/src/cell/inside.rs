@@ -14,11 +14,11 @@ use glovebox_runtime::job::{End, Entry, FdIndex, Job, JobLimits, JobReport, JobU
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::Pid;
 use rustix::stdio::{stderr, stdin, stdout};
-use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
 
 use super::channel::Channel;
 use super::template::Stock;
+use super::verdict::monotonic;
 use super::wire::Claim;
 use crate::backend::Deaf;
 use crate::engine::Engine;
@@ -79,11 +79,11 @@ fn serve(stock: &Stock<'_>, channel: Channel, warm: bool) -> io::Result<()> {
     }
     let mut fds = Vec::new();
     let Some(claim) = channel.claim(&mut fds)? else { return Ok(()) };
-    let received = now();
+    let received = monotonic();
     let folders = folders(&claim, &fds);
     let done = confine(&claim, &folders, fds.len(), &filter);
     drop(folders);
-    let marks = Marks { received, confined: now() };
+    let marks = Marks { received, confined: monotonic() };
     let report = match done {
         Err(problem) => ended(End::Refused(problem)),
         Ok(()) => match &claim {
@@ -135,7 +135,7 @@ fn confine(claim: &Claim, folders: &[Folder<'_>], descriptors: usize, filter: &P
         data: limits.memory.saturating_add(OWN_MEMORY),
         // The engine's clock comes first; the kernel's is for code that has
         // left the engine.
-        cpu: Some(limits.cpu.unwrap_or(limits.wall) + Duration::from_secs(1)),
+        cpu: Some(limits.cpu.unwrap_or(limits.wall).saturating_add(Duration::from_secs(1))),
         // What already lies in a granted folder may be larger than what the job
         // may add to it.
         file_size: u64::MAX,
@@ -178,12 +178,6 @@ fn attempt(name: &str) -> JobReport {
 
 fn ended(end: End) -> JobReport {
     JobReport { end, usage: JobUsage::default() }
-}
-
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The engine whose clock the timer signal advances.

@@ -104,6 +104,9 @@ pub fn maybe_enter_cell() -> Option<ExitCode> {
     })
 }
 
+// The signal handler that writes this frame knows nothing of the reader.
+const _: () = assert!(glovebox_jail::VIOLATION == glovebox_runtime::frames::VIOLATION);
+
 /// What an attempt to break out may use.
 const ATTEMPT: JobLimits = JobLimits {
     wall: Duration::from_secs(5),

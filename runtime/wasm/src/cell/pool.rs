@@ -185,7 +185,7 @@ impl Cells {
         self.shared.command(Command::Retire);
     }
 
-    /// A cell was used: has the next one made while this one works.
+    /// A cell was used: has the next one made, if it will be wanted.
     pub(super) fn refill(&self, template: &Template) {
         if template.idle().len() < template.wanted() {
             self.shared.command(Command::Refill);

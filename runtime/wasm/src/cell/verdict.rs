@@ -165,7 +165,8 @@ pub(super) fn outside(process: &Process) -> JobUsage {
     }
 }
 
-fn monotonic() -> u64 {
+/// The clock that the host and its cells share, in nanoseconds.
+pub(super) fn monotonic() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))

@@ -11,7 +11,7 @@ use glovebox_jail::{
     Filter, JailError, Pid, die_with_parent, give_up_privileges, install, keep_descriptors, report_violations,
     restrict_files,
 };
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::CompileLimits;
 
@@ -122,16 +122,17 @@ fn serve(about: Option<&str>, walls: &Walls, work: &Work) -> ExitCode {
 /// Bounds what the process may use. Too large an artefact ends it, so that the
 /// parent can tell that from a full disk.
 fn confine(limits: &CompileLimits) -> io::Result<()> {
-    let set = |resource, most| {
-        let limit = Rlimit { current: Some(most), maximum: Some(most) };
-        setrlimit(resource, limit)
+    // Nobody may raise a hard limit that is lower: then that one stays.
+    let set = |resource, current: u64, maximum: u64| {
+        let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        setrlimit(resource, Rlimit { current: Some(current.min(most)), maximum: Some(maximum.min(most)) })
     };
-    set(Resource::As, limits.memory)?;
+    set(Resource::As, limits.memory, limits.memory)?;
     // A second signal, a second later, can't be handled.
     let cpu = limits.cpu.as_secs();
-    setrlimit(Resource::Cpu, Rlimit { current: Some(cpu), maximum: Some(cpu + 1) })?;
-    set(Resource::Fsize, limits.output)?;
-    set(Resource::Nofile, DESCRIPTORS)?;
+    set(Resource::Cpu, cpu, cpu + 1)?;
+    set(Resource::Fsize, limits.output, limits.output)?;
+    set(Resource::Nofile, DESCRIPTORS, DESCRIPTORS)?;
     Ok(())
 }
 
