@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Hasher;
-use crate::{Access, CapabilityRef, Contract, Digest, GuestPath, Id, Name};
+use crate::{Access, CapabilityRef, Contract, Digest, GuestPath, Id, Name, Version};
 
 /// Who asks, as the channel knows it: never from the request's body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +23,9 @@ pub struct Principal {
     /// The agent, where one asks on the user's behalf.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Name>,
+    /// The agent's version, where the channel knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_version: Option<Version>,
     /// The agents that handed the work down, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<Name>,

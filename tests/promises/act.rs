@@ -217,6 +217,7 @@ fn submission(house: &House, name: &str, received: Vec<u8>) -> Submission {
             tenant: TENANT.parse().unwrap(),
             user: "u".parse().unwrap(),
             agent: None,
+            agent_version: None,
             chain: Vec::new(),
         },
         request: ActionRequest::new(name.parse().unwrap(), Value::Null),

@@ -227,6 +227,7 @@ pub(crate) fn principal() -> Principal {
         tenant: name(TENANT.to_owned()),
         user: name(format!("uid-{}", rustix::process::geteuid().as_raw())),
         agent: None,
+        agent_version: None,
         chain: Vec::new(),
     }
 }

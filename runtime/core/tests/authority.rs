@@ -61,6 +61,7 @@ fn bound(run_dir: &RunDir, action: &str, backend: &str) -> Bound {
             tenant: "t".parse().unwrap(),
             user: "u".parse().unwrap(),
             agent: None,
+            agent_version: None,
             chain: Vec::new(),
         },
         backend: backend.into(),

@@ -51,6 +51,7 @@ impl Desk {
                 tenant: "t".parse().unwrap(),
                 user: "u".parse().unwrap(),
                 agent: None,
+                agent_version: None,
                 chain: Vec::new(),
             },
             backend: "b".into(),

@@ -165,6 +165,7 @@ impl House {
                 tenant: "local".parse().unwrap(),
                 user: "u".parse().unwrap(),
                 agent: None,
+                agent_version: None,
                 chain: Vec::new(),
             },
             request: ActionRequest::new(tool.parse().unwrap(), serde_json::Value::Null),

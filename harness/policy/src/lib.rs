@@ -1,0 +1,1 @@
+//! The skeleton of this crate.
