@@ -1,1 +1,26 @@
-//! The skeleton of this crate.
+//! The vocabulary of the log: what happened, and what things are now.
+//!
+//! What it is: [`Event`]s in the order of a log, one log for each session;
+//! and the records that the events add up to: [`Action`] with its
+//! [`Approval`], [`Grant`], [`Halt`]. Plain data.
+//!
+//! What it is not: it decides nothing and stores nothing. Which event may
+//! follow which is the plane's; how both are kept is the store's.
+//!
+//! Texts of people, models and tools are not in events but in [`Payload`]s
+//! beside them, which an event names by their sha256: they can be erased and
+//! the log still holds together.
+
+mod action;
+mod answer;
+mod approval;
+mod event;
+mod grant;
+mod payload;
+
+pub use action::*;
+pub use answer::*;
+pub use approval::*;
+pub use event::*;
+pub use grant::*;
+pub use payload::*;
