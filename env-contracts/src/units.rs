@@ -136,6 +136,13 @@ impl Moment {
     /// The first second of the year 2000.
     pub const Y2000: Self = Self(946_684_800);
 
+    /// The moment so many seconds after the beginning of 1970; the end of the
+    /// year 9999 for all that are later, which can't be written.
+    pub fn at(seconds: u64) -> Self {
+        const LATEST: u64 = 253_402_207_200;
+        Self(seconds.min(LATEST))
+    }
+
     /// So many seconds after the beginning of 1970.
     pub fn seconds(self) -> u64 {
         self.0

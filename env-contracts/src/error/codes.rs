@@ -89,6 +89,16 @@ codes! {
     CompileFailed = "compile-failed", exit 2, http 400, retry false, "the message says what the compiler met; a smaller component may help";
     /// No artifact of that name exists here.
     ArtifactUnknown = "artifact-unknown", exit 2, http 404, retry false, "`glovebox artifacts list` shows what is kept";
+    /// The list of approvers is not valid, or others could have written it: no passphrase is accepted until it is.
+    ApproversInvalid = "approvers-invalid", exit 2, http 500, retry false, "correct what is named; a new list is made by adding its approvers again";
+    /// There is an approver of that name.
+    ApproverConflict = "approver-conflict", exit 2, http 409, retry false, "choose another name, or remove the approver first";
+    /// There is no approver of that name.
+    ApproverUnknown = "approver-unknown", exit 2, http 404, retry false, "look at the list of approvers, and mind the spelling";
+    /// The passphrase is too easy to guess, or too long.
+    PassphraseWeak = "passphrase-weak", exit 2, http 400, retry false, "take four or more words that nobody expects together";
+    /// The file of a signing key is missing or not valid, or others could read or have written it.
+    KeyInvalid = "key-invalid", exit 2, http 500, retry false, "name the file that was made with the key; what was signed with a lost key stays verifiable with its public half";
     /// No error code of that name exists.
     CodeUnknown = "code-unknown", exit 2, http 404, retry false, "`glovebox explain` without a name lists all codes";
 
@@ -119,6 +129,10 @@ codes! {
     Unsupported = "unsupported", exit 26, http 501, retry false, "use a front end that can";
     /// Too many questions were asked.
     AskLimited = "ask-limited", exit 27, http 429, retry true, "wait, and ask for what is needed in one piece";
+    /// The name or the passphrase of an approver is wrong.
+    CredentialWrong = "credential-wrong", exit 28, http 401, retry false, "type the passphrase again; a lost one can't be found out, so remove the approver and add a new one";
+    /// A decision or a checkpoint was not signed by whom it names, or was changed since.
+    SignatureInvalid = "signature-invalid", exit 29, http 403, retry false, "take it for forged: nothing runs because of it. Ask again, and look at who can write to the state folder";
     /// The action was interrupted.
     Interrupted = "interrupted", exit 30, http 200, retry true, "start it again if it is still wanted";
     /// The action ran out of time.

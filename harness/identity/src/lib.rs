@@ -1,1 +1,59 @@
-//! The skeleton of this crate.
+//! Who decided, and how that can be shown: credentials of approvers, the
+//! statements that they sign, and the key that signs checkpoints.
+//!
+//! What it is: a list of approvers, each with a public key that only their
+//! passphrase yields; the exact bytes that an approver signs; the check that a
+//! recorded decision was signed by whom it names. So a row that somebody else
+//! writes into the database is never taken for a decision made with
+//! [`console-login`](env_contracts::Assurance::ConsoleLogin).
+//!
+//! What it is not: it knows no approvals, no policy, no database and no door.
+//! It does not slow down who guesses, beyond what a guess costs: a door that
+//! takes passphrases from strangers counts their failures itself, and bounds
+//! how many guesses it checks at once, each of which takes [`MEMORY`].
+//!
+//! ```
+//! use env_contracts::{Digest, Verdict};
+//! use glovebox_identity::{Approvers, Statement};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("approvers.toml");
+//! let mira = "mira".parse()?;
+//! let mut approvers = Approvers::load(&path)?;
+//! approvers.add(&mira, "four words that rhyme", 1_800_000_000_000)?;
+//!
+//! let statement = Statement {
+//!     approval: "ap-1".parse()?,
+//!     action: "ac-1".parse()?,
+//!     plan: Digest::of(b"what was shown"),
+//!     offer: "once".parse()?,
+//!     verdict: Verdict::Allow,
+//!     scope: "once".parse()?,
+//!     delta: None,
+//!     words: None,
+//!     decided_at_ms: 1_800_000_001_000,
+//! };
+//! let signature = approvers.unlock(&mira, "four words that rhyme")?.sign(&statement);
+//! approvers.verify(&mira, &statement, &signature)?;
+//! let other = Statement { action: "ac-2".parse()?, ..statement };
+//! assert!(approvers.verify(&mira, &other, &signature).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod approvers;
+mod checkpoint;
+mod error;
+mod framed;
+mod guarded;
+mod keys;
+mod passphrase;
+mod record;
+mod statement;
+
+pub use approvers::{Approver, Approvers};
+pub use checkpoint::CheckpointKey;
+pub use error::IdentityError;
+pub use keys::{PublicKey, Signature};
+pub use passphrase::{LANES, LONGEST, MEMORY, MIN_DIFFERENT, PASSES, SHORTEST};
+pub use record::{Algorithm, Derivation, Record};
+pub use statement::Statement;

@@ -86,6 +86,14 @@ const RULES: &[Rule] = &[
         why: "the plane knows backends only as `Backend`",
     },
     Rule {
+        from: "/harness/identity",
+        except: &[],
+        deny: &["/*", "tokio", "rusqlite"],
+        allow: &["/env-contracts"],
+        tests_too: true,
+        why: "who decided is checked by what knows no database and no door",
+    },
+    Rule {
         from: "/runtime/capture",
         except: &[],
         deny: &["/*"],
@@ -207,6 +215,7 @@ mod tests {
             ("runtime/capture", "/runtime/core", false),
             ("runtime/artifacts", "/runtime/capture", false),
             ("runtime/jail", "/runtime/core", false),
+            ("harness/identity", "/harness/store", false),
             ("runtime/wasm", "seccompiler", false),
             ("harness/mcp", "/harness/cli", false),
             ("runtime/core", "anyhow", false),

@@ -1,0 +1,52 @@
+//! Every form ever stored is still read, and signs what it always signed.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use env_contracts::{Digest, Verdict};
+use glovebox_identity::{Approvers, CheckpointKey, Statement};
+
+use crate::name;
+
+/// The passphrase of the list that is committed.
+const PASSPHRASE: &str = "correct horse battery staple";
+
+fn copy(golden: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("copy");
+    let from = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(golden);
+    fs_err::copy(from, &path).unwrap();
+    fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    (folder, path)
+}
+
+fn signatures() -> Vec<String> {
+    include_str!("../../golden/signatures.v1").lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+}
+
+/// Approvals are verified over years and machines: the bytes are fixed.
+#[test]
+fn a_passphrase_and_a_decision_yield_the_signature_that_they_always_did() {
+    let (_folder, path) = copy("approvers.v1.toml");
+    let approvers = Approvers::load(&path).unwrap();
+    let mira = approvers.unlock(&name("mira"), PASSPHRASE).unwrap();
+    let whole = Statement {
+        approval: "ap-1".parse().unwrap(),
+        action: "ac-1".parse().unwrap(),
+        plan: Digest::of(b"plan"),
+        offer: "of-1".parse().unwrap(),
+        verdict: Verdict::Allow,
+        scope: name("once"),
+        delta: Some(Digest::of(b"delta")),
+        words: Some(Digest::of(b"words")),
+        decided_at_ms: 1_800_000_000_000,
+    };
+    let bare = Statement { verdict: Verdict::Deny, delta: None, words: None, ..whole.clone() };
+    assert_eq!([mira.sign(&whole).to_string(), mira.sign(&bare).to_string()], signatures()[..2]);
+}
+
+#[test]
+fn a_key_signs_a_checkpoint_as_it_always_did() {
+    let (_folder, path) = copy("checkpoint-key.v1.toml");
+    let key = CheckpointKey::load(&path).unwrap();
+    assert_eq!(key.sign(b"heads").to_string(), signatures()[2]);
+}
