@@ -99,6 +99,14 @@ codes! {
     PassphraseWeak = "passphrase-weak", exit 2, http 400, retry false, "take four or more words that nobody expects together";
     /// The file of a signing key is missing or not valid, or others could read or have written it.
     KeyInvalid = "key-invalid", exit 2, http 500, retry false, "name the file that was made with the key; what was signed with a lost key stays verifiable with its public half";
+    /// No action of that id exists here, or it is not yours to see.
+    ActionUnknown = "action-unknown", exit 2, http 404, retry false, "`glovebox action list` shows what there is";
+    /// The id is taken by another action.
+    ActionConflict = "action-conflict", exit 2, http 409, retry false, "leave the id out: one is made";
+    /// No approval of that id exists here, or it is not yours to see.
+    ApprovalUnknown = "approval-unknown", exit 2, http 404, retry false, "`glovebox approvals list` shows what waits";
+    /// No grant of that id exists here, or it is not yours to see.
+    GrantUnknown = "grant-unknown", exit 2, http 404, retry false, "`glovebox grants list` shows what there is";
     /// No error code of that name exists.
     CodeUnknown = "code-unknown", exit 2, http 404, retry false, "`glovebox explain` without a name lists all codes";
 
@@ -133,6 +141,8 @@ codes! {
     CredentialWrong = "credential-wrong", exit 28, http 401, retry false, "type the passphrase again; a lost one can't be found out, so remove the approver and add a new one";
     /// A decision or a checkpoint was not signed by whom it names, or was changed since.
     SignatureInvalid = "signature-invalid", exit 29, http 403, retry false, "take it for forged: nothing runs because of it. Ask again, and look at who can write to the state folder";
+    /// The operator stopped everything: nothing is let past until it is released.
+    Halted = "halted", exit 39, http 403, retry true, "the operator lets things go on with `glovebox stop --release`";
     /// The action was interrupted.
     Interrupted = "interrupted", exit 30, http 200, retry true, "start it again if it is still wanted";
     /// The action ran out of time.
@@ -143,6 +153,14 @@ codes! {
     Drift = "drift", exit 33, http 409, retry false, "look at what changed and ask again";
     /// The tool tried to leave the sandbox.
     SandboxViolation = "sandbox-violation", exit 34, http 200, retry false, "treat the tool as hostile; remove it";
+    /// The approval was answered, expired or was withdrawn: nothing can be answered any more.
+    ApprovalClosed = "approval-closed", exit 35, http 409, retry false, "`glovebox approvals show ID` says what became of it";
+    /// Whoever answers is none of those who may.
+    NotEligible = "not-eligible", exit 36, http 403, retry false, "`glovebox approvals show ID` says who may answer, and how they have to be logged in";
+    /// The idempotency key was used for another request.
+    KeyConflict = "key-conflict", exit 37, http 409, retry false, "use a new key for a new request";
+    /// A person has to decide first, and the action waits for it.
+    ApprovalPending = "approval-pending", exit 38, http 202, retry true, "`glovebox approvals show ID` says what is asked; once it is approved, `glovebox action resume ACTION` runs it";
     /// Glovebox has no room for this action now.
     Busy = "busy", exit 40, http 503, retry true, "try again later, or raise the budgets in the configuration";
     /// The worker that ran the action is gone.

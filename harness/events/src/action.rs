@@ -3,7 +3,7 @@
 use std::fmt;
 
 use env_contracts::{
-    CapabilityRef, Code, DerivedEffects, Digest, Id, Name, Outcome, OutcomeKind, Principal, SideEffects,
+    CapabilityRef, Code, DerivedEffects, Digest, Id, Name, Outcome, OutcomeKind, Principal, SideEffects, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +100,10 @@ pub struct Action {
     pub version: u64,
     /// The submission: a payload.
     pub submission: Digest,
+    /// The other arguments or the narrower contract that a person gave: a
+    /// payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edit: Option<Digest>,
     /// The events or actions that caused it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<Id>,
@@ -112,6 +116,9 @@ pub struct Action {
     /// What the plan lets it do to the world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effects: Option<DerivedEffects>,
+    /// What policy last said about this plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Verdict>,
     /// The digest of "the same thing again". Absent: nothing is bound yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<Digest>,

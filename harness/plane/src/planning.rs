@@ -6,7 +6,7 @@
 
 use env_contracts::canon::{Canonical, ParseLimits};
 use env_contracts::{
-    ActionRequest, ApprovalNeed, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, OutcomeKind, Plan,
+    ActionRequest, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, OutcomeKind, Plan,
     Principal, Problem,
 };
 use glovebox_runtime::algebra::{self, Delta};
@@ -27,6 +27,9 @@ pub struct Planned {
     pub paths: Vec<PathArgument>,
     /// The arguments as a value, for command templates.
     pub arguments: Canonical,
+    /// What the request asks beyond the tool's contract. It is part of the
+    /// plan's contract, and nothing of it is granted by that.
+    pub delta: Vec<Delta>,
 }
 
 /// Who wants what.
@@ -41,29 +44,29 @@ pub struct Asked<'a> {
     pub principal: &'a Principal,
     /// The action's id.
     pub action_id: Id,
+    /// Which plan of the action it would be, counted from 1.
+    pub revision: u32,
 }
 
 /// Makes the plan, or says why there can't be one.
 ///
 /// # Errors
-/// A [`Refusal`] with the outcome: `schema-rejected`, `policy-denied` for
-/// what goes beyond the tool's contract, `contract-unsatisfied` for what goes
-/// beyond the ceiling or can't be enforced by any backend.
+/// A [`Refusal`] with the outcome: `schema-rejected`, `contract-unsatisfied`
+/// for what goes beyond the ceiling or can't be enforced by any backend.
 pub fn plan<'a>(
     asked: Asked<'_>,
     ceiling: &Ceiling,
     backends: impl Iterator<Item = &'a dyn Backend> + Clone,
 ) -> Result<Planned, Refusal> {
-    let Asked { tool, request, received, principal, action_id } = asked;
-    promised(request)?;
+    let Asked { tool, request, received, principal, action_id, revision } = asked;
     let arguments = arguments(tool, request, received)?;
-    let contract = effective(tool, request, principal, ceiling)?;
+    let (contract, delta) = effective(tool, request, principal, ceiling)?;
     let (backend, contract, enforcement) = choose(backends, &contract)?;
     let rejected = |error: ArgumentsError| Refusal::new(OutcomeKind::SchemaRejected, Problem::of(&error));
     let paths = tool.input.path_arguments(&arguments).map_err(rejected)?;
     let plan = Plan {
         action_id,
-        revision: 1,
+        revision,
         capability: tool.manifest.capability(),
         artifact: tool.registered.digest.clone(),
         arguments: arguments.as_str().to_owned(),
@@ -72,24 +75,7 @@ pub fn plan<'a>(
         principal: principal.clone(),
         backend: backend.to_owned(),
     };
-    Ok(Planned { plan, enforcement, paths, arguments })
-}
-
-/// Refuses what a request may ask for and nobody here can give: to go on
-/// without it would be to break the promise silently.
-fn promised(request: &ActionRequest) -> Result<(), Refusal> {
-    if request.approval == ApprovalNeed::Always {
-        let problem =
-            Problem::new(Code::Unattended, "the request wants a person to decide, and nobody can be asked here");
-        return Err(Refusal::new(OutcomeKind::Unattended, problem));
-    }
-    if request.idempotency_key.is_some() {
-        let message = "the request has an idempotency key, and earlier actions are not remembered here";
-        let problem = Problem::new(Code::Unsupported, message)
-            .with_help("leave the key out, and don't repeat the request blindly");
-        return Err(Refusal::new(OutcomeKind::Unsupported, problem).which("idempotency_key"));
-    }
-    Ok(())
+    Ok(Planned { plan, enforcement, paths, arguments, delta })
 }
 
 fn arguments(tool: &Tool, request: &ActionRequest, received: Option<&[u8]>) -> Result<Canonical, Refusal> {
@@ -101,24 +87,20 @@ fn arguments(tool: &Tool, request: &ActionRequest, received: Option<&[u8]>) -> R
     accepted.map_err(|error| Refusal::new(OutcomeKind::SchemaRejected, Problem::of(&error)))
 }
 
-/// The contract in force: the tool's, narrowed by the request, every limit
-/// filled in, inside the ceiling.
+/// The contract that would be in force: the tool's, narrowed by the request,
+/// with what it asks beyond that, every limit filled in, inside the ceiling.
 fn effective(
     tool: &Tool,
     request: &ActionRequest,
     principal: &Principal,
     ceiling: &Ceiling,
-) -> Result<Contract, Refusal> {
+) -> Result<(Contract, Vec<Delta>), Refusal> {
     let mut contract = tool.manifest.contract.clone();
+    let mut beyond = Vec::new();
     if let Some(scope) = &request.scope {
-        let beyond = algebra::delta(&contract, scope);
-        if !beyond.is_empty() {
-            let message =
-                format!("the request asks for more than the tool's contract: {}", list(&beyond, "the tool has"));
-            return Err(Refusal::new(OutcomeKind::PolicyDenied, Problem::new(Code::PolicyDenied, message))
-                .which(beyond[0].clause.as_str()));
-        }
-        contract = algebra::narrow(&contract, scope);
+        beyond = algebra::delta(&contract, scope);
+        contract =
+            if beyond.is_empty() { algebra::narrow(&contract, scope) } else { algebra::widen(&contract, scope) };
     }
     if let Some(timeout) = request.timeout {
         contract.limits.wall = Some(contract.limits.wall.map_or(timeout, |wall| wall.min(timeout)));
@@ -141,7 +123,7 @@ fn effective(
     contract.validate().map_err(|error| {
         Refusal::new(OutcomeKind::ContractUnsatisfied, Problem::new(Code::ContractUnsatisfied, error.to_string()))
     })?;
-    Ok(contract)
+    Ok((contract, beyond))
 }
 
 /// The first backend that enforces every clause.

@@ -72,6 +72,35 @@ pub fn narrow(tool: &Contract, scope: &Scope) -> Contract {
     out
 }
 
+/// The tool's contract with the sections that the request has put in place of
+/// its own: what the request would get if all of its [`delta`] were granted.
+pub fn widen(tool: &Contract, scope: &Scope) -> Contract {
+    // What only ever narrows is taken from there, the rest as it is asked.
+    let mut out = narrow(tool, scope);
+    replace(&mut out.filesystem, scope.filesystem.as_ref());
+    replace(&mut out.network, scope.network.as_ref());
+    replace(&mut out.secrets, scope.secrets.as_ref());
+    replace(&mut out.identity, scope.identity.as_ref());
+    if let Some(limits) = &scope.limits {
+        out.limits = sections::limits_over(&tool.limits, limits);
+    }
+    replace(&mut out.state, scope.state.as_ref());
+    if let Some(isolation) = &scope.isolation {
+        out.isolation.sharing = isolation.sharing;
+    }
+    replace(&mut out.data, scope.data.as_ref());
+    if let Some(wasm) = &scope.wasm {
+        out.wasm.imports = wasm.imports;
+    }
+    out
+}
+
+fn replace<T: Clone>(tool: &mut T, asked: Option<&T>) {
+    if let Some(asked) = asked {
+        tool.clone_from(asked);
+    }
+}
+
 fn section<T: Narrow>(tool: &mut T, asked: Option<&T>) {
     if let Some(asked) = asked {
         *tool = tool.narrow(asked);

@@ -120,6 +120,23 @@ impl Narrow for Limits {
     }
 }
 
+/// The limits that are asked, and the tool's where nothing is asked.
+pub(super) fn limits_over(tool: &Limits, asked: &Limits) -> Limits {
+    Limits {
+        wall: asked.wall.or(tool.wall),
+        idle: asked.idle.or(tool.idle),
+        cpu: asked.cpu.or(tool.cpu),
+        cpus: asked.cpus.or(tool.cpus),
+        memory: asked.memory.or(tool.memory),
+        pids: asked.pids.or(tool.pids),
+        storage: asked.storage.or(tool.storage),
+        inodes: asked.inodes.or(tool.inodes),
+        gpu: asked.gpu.or(tool.gpu),
+        output: asked.output.or(tool.output),
+        concurrency: asked.concurrency.or(tool.concurrency),
+    }
+}
+
 /// The lower of two limits; an absent one is none.
 fn lower<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     match (a, b) {

@@ -1,0 +1,164 @@
+//! Using up the right to run, right before the run.
+
+use std::sync::Arc;
+
+use env_contracts::{Code, DerivedEffects, OutcomeKind, Problem, Verdict};
+use glovebox_events::{ActionState, Answer, ApprovalState, DecidedAt, Right, What};
+use glovebox_runtime::{Room as Admitted, Stop};
+use glovebox_store::{Condition, Conflict};
+
+use super::binding::Ready;
+use super::flight::{Flight, Halt, Step};
+use super::journal::Lost;
+use super::running::{micros, unless_stopped};
+use super::{ActionService, halting};
+use crate::observe::Refusal;
+use crate::planning::Planned;
+use crate::slots::{Slot, Slots};
+use crate::watch::Watch;
+
+/// Room to run in: a slot of the capability and a share of the host.
+pub(super) struct Room {
+    _slot: Slot,
+    _room: Admitted,
+}
+
+impl ActionService {
+    /// Waits for room.
+    pub(super) async fn enter(&self, flight: &mut Flight, planned: &Planned, stop: &Stop) -> Result<Room, Halt> {
+        let parts = &self.parts;
+        let queued = std::time::Instant::now();
+        let limits = &planned.plan.contract.limits;
+        let slot = Slots::new(&parts.run_root).enter(&planned.plan.capability, limits.concurrency)?;
+        let room = parts.admission.enter(flight.principal.tenant.as_str(), limits.memory.unwrap_or_default());
+        let room = unless_stopped(stop, "queue", room).await??;
+        flight.story.0.times.queued_us += micros(queued.elapsed());
+        Ok(Room { _slot: slot, _room: room })
+    }
+
+    /// Goes on with what a person approved: everything is bound again and
+    /// compared, and policy is asked again.
+    pub(super) async fn approved(
+        &self,
+        flight: &mut Flight,
+        watch: &Arc<dyn Watch>,
+        stop: &Stop,
+    ) -> Result<Step, Halt> {
+        if flight.proposing {
+            return Ok(Step::Left);
+        }
+        self.not_stopped(flight)?;
+        let approval = flight.action().approval.clone();
+        let approval = approval.filter(|approval| approval.state == ApprovalState::Approved);
+        let (approval, answer) = match approval.and_then(|approval| Some((approval.clone(), approval.answer?))) {
+            Some(found) => found,
+            None => return Err(Problem::new(Code::BackendError, "an action was approved without an answer").into()),
+        };
+        let now = self.now_ms();
+        if approval.expires_ms.is_some_and(|expires| now >= expires) {
+            return self.expire(flight, &approval.id, "nobody came back for it").await;
+        }
+        self.genuine(flight.action(), &answer)?;
+        flight.story.0.times.waiting_us = answer.at_ms.saturating_sub(approval.opened_ms).saturating_mul(1000);
+        if let Some(problem) = self.parts.policy.refresh() {
+            flight.story.notice("policy-kept", format!("a changed policy was not taken: {}", problem.message));
+        }
+        let planned = self.plan(flight)?;
+        let room = self.enter(flight, &planned, stop).await?;
+        let ready = unless_stopped(stop, "setup", self.bind(flight, planned, &**watch)).await??;
+        if ready.bound.digest != approval.digest {
+            let changed = self.changes(flight, &ready)?;
+            flight.drift.clone_from(&changed);
+            let what = What::Drifted { approval: approval.id.clone(), changed };
+            flight.journal.event(now, what)?;
+            // Room is for what runs, not for what waits for a person again.
+            drop(room);
+            return self.settle(flight, ready, None, watch, stop).await;
+        }
+        let bound = &ready.bound;
+        flight.story.bound(&bound.intent, &bound.digest, bound.files.evidence.clone());
+        flight.story.sealed(&bound.facts);
+        flight.story.0.times.setup_us += ready.setup_us;
+        let classes = self.classes_of(&answer, &flight.principal, &approval.classes);
+        let given: Option<(&Answer, &[_])> = Some((&answer, &classes));
+        let decision = self.decide(flight, &ready.planned, Some(&ready.bound.facts), DecidedAt::Claim, given)?;
+        if decision.verdict == Verdict::Ask {
+            // The policy of today wants somebody else.
+            let why = halting::word("policy-changed");
+            let what = What::ApprovalWithdrawn { approval: approval.id.clone(), why };
+            flight.journal.event(now, what)?;
+            flight.drift = vec!["the policy: it wants another approver now".to_owned()];
+            drop(room);
+            return self.settle(flight, ready, None, watch, stop).await;
+        }
+        let right = Right::Approval { approval: approval.id };
+        self.claim(flight, ready, room, right, watch, stop).await
+    }
+
+    /// Uses up the right, and runs.
+    pub(super) async fn claim(
+        &self,
+        flight: &mut Flight,
+        ready: Ready,
+        room: Room,
+        right: Right,
+        watch: &Arc<dyn Watch>,
+        stop: &Stop,
+    ) -> Result<Step, Halt> {
+        let store = &*self.parts.store;
+        let now = self.now_ms();
+        let digest = ready.bound.digest.clone();
+        let rate = self.rate(flight);
+        // What can change nothing outside, uses nothing up and is not counted
+        // is written down with its end: if we die before, nothing happened.
+        let first = flight.journal.is_recorded()
+            || right != Right::Policy
+            || rate.is_some()
+            || ready.planned.plan.effects != DerivedEffects::None;
+        if let Right::Grant { grant } = &right {
+            flight.journal.condition(Condition::GrantLive { grant: grant.clone(), now_ms: now });
+        }
+        if let Some(rate) = rate {
+            let since_ms = now.saturating_sub(rate.per_ms);
+            let capability = ready.planned.plan.capability.name.clone();
+            flight.journal.condition(Condition::CallsBelow { capability, since_ms, most: rate.calls });
+        }
+        flight.journal.mark();
+        let holder = store.holder().clone();
+        flight.journal.event(now, What::Claimed { right, digest, holder })?;
+        if first {
+            flight.journal.condition(Condition::NotHalted);
+            match flight.journal.commit(store).await {
+                Ok(_) => {}
+                Err(lost) => return Err(self.unclaimed(flight, lost)),
+            }
+        } else if let Some(halt) = store.halted()? {
+            flight.journal.back();
+            return Err(Refusal::from(halting::halted(&halt)).into());
+        }
+        debug_assert_eq!(flight.state(), ActionState::Running);
+        let done = self.run(flight, ready, room, watch, stop).await;
+        self.ended(flight, done).await.map(|observation| Step::Done(Box::new(observation)))
+    }
+
+    /// A claim that did not go through leaves the action as it was recorded.
+    fn unclaimed(&self, flight: &mut Flight, lost: Lost) -> Halt {
+        let refused = match lost {
+            Lost::Changed => return Halt::Changed,
+            Lost::Failed(problem) => return Halt::Failed(problem),
+            Lost::Refused(conflict) => conflict,
+        };
+        flight.journal.back();
+        match refused {
+            Conflict::Halted(halt) => Refusal::from(halting::halted(&halt)).into(),
+            // It was taken back meanwhile: a person decides.
+            Conflict::Grant => Halt::Changed,
+            Conflict::Calls { capability } => {
+                let message = format!("`{capability}` was called as often as it may be for now");
+                let problem = Problem::new(Code::Busy, message).with_help("wait, and call it again later");
+                Refusal::new(OutcomeKind::Busy, problem).which("rate").into()
+            }
+            other => Problem::new(Code::BackendError, format!("not expected at a claim: {other:?}")).into(),
+        }
+    }
+}

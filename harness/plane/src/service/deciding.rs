@@ -1,0 +1,208 @@
+//! Asking policy, with all that it may see.
+
+use std::sync::Arc;
+
+use env_contracts::{ApprovalNeed, BoundFacts, Code, Label, Name, OutcomeKind, Problem, Verdict};
+use glovebox_events::{Answer, DecidedAt, Grant, GrantScope, What};
+use glovebox_policy::{
+    BudgetFacts, Decision, DeltaFact, Facts, Given, GivenScope, LabelFacts, PastFacts, Policy, Source, TaskFacts,
+    ToolFacts,
+};
+use glovebox_store::TaskUse;
+
+use super::flight::{Flight, Halt};
+use super::submission::Asking;
+use super::{ActionService, binding};
+use crate::observe::Refusal;
+use crate::planning::Planned;
+use crate::registry::Tool;
+
+/// Where policy comes from: it can change while the service runs.
+pub trait PolicySource: Send + Sync {
+    /// The one in force.
+    fn current(&self) -> Arc<dyn Policy>;
+
+    /// Looks whether another is to be in force. A bad one is not taken: the
+    /// one before stays, and the problem says so.
+    fn refresh(&self) -> Option<Problem>;
+}
+
+impl ActionService {
+    /// Asks policy, and writes down what it said. A refusal ends the action.
+    pub(super) fn decide(
+        &self,
+        flight: &mut Flight,
+        planned: &Planned,
+        bound: Option<&BoundFacts>,
+        at: DecidedAt,
+        approval: Option<(&Answer, &[Name])>,
+    ) -> Result<Decision, Halt> {
+        let sight = self.sight(flight, planned, bound)?;
+        let facts = sight.facts(approval.map(|(answer, classes)| given(answer, classes)));
+        let decision = self.parts.policy.current().decide(&facts);
+        flight.journal.event(self.now_ms(), decided(at, &decision))?;
+        match decision.verdict {
+            Verdict::Deny => Err(denied(&decision).into()),
+            Verdict::Allow | Verdict::Ask => Ok(decision),
+        }
+    }
+
+    /// What policy may see of an action now.
+    pub(super) fn sight<'a>(
+        &self,
+        flight: &'a Flight,
+        planned: &'a Planned,
+        bound: Option<&'a BoundFacts>,
+    ) -> Result<Sight<'a>, Problem> {
+        let (store, action) = (&self.parts.store, flight.action());
+        let tenant = &flight.principal.tenant;
+        let past = match &action.intent {
+            Some(intent) => {
+                let tally = store.tally(tenant, &action.task, intent)?;
+                PastFacts { approvals: tally.approved, declines: tally.declined, grants: 0 }
+            }
+            None => PastFacts::default(),
+        };
+        let context = &flight.kept.context;
+        Ok(Sight {
+            tool: &flight.tool,
+            planned,
+            delta: delta(planned),
+            task: TaskFacts {
+                session: &context.session,
+                task: &context.task,
+                purpose: context.purpose.as_deref(),
+                stage: context.stage.as_deref(),
+            },
+            used: store.task(tenant, &context.task)?,
+            past,
+            attended: flight.asking != Asking::Never,
+            always_ask: flight.kept.request.approval == ApprovalNeed::Always,
+            inputs: binding::labels(&flight.kept, planned, tenant),
+            bound,
+        })
+    }
+}
+
+/// The refusal of a policy that denies, with its reasons for the model.
+pub(super) fn denied(decision: &Decision) -> Refusal {
+    let mut message = if decision.for_model.is_empty() {
+        match decision.rules.first() {
+            Some(rule) => format!("policy denies it: rule `{}`", rule.id),
+            None => "policy denies it: no rule permits it".to_owned(),
+        }
+    } else {
+        format!("policy denies it: {}", decision.for_model.join("; "))
+    };
+    if !decision.errors.is_empty() {
+        message = format!("policy could not be evaluated, and so denies it: {}", decision.errors.join("; "));
+    }
+    let refusal = Refusal::new(OutcomeKind::PolicyDenied, Problem::new(Code::PolicyDenied, message));
+    match decision.rules.first() {
+        Some(rule) => refusal.which(rule.id.clone()),
+        None => refusal,
+    }
+}
+
+/// All that policy may see of an action, owned.
+pub(super) struct Sight<'a> {
+    pub(super) tool: &'a Tool,
+    pub(super) planned: &'a Planned,
+    pub(super) delta: Vec<DeltaFact>,
+    pub(super) task: TaskFacts<'a>,
+    pub(super) used: TaskUse,
+    pub(super) past: PastFacts,
+    pub(super) attended: bool,
+    pub(super) always_ask: bool,
+    /// The highest label of its inputs, and the tenants that they are of.
+    pub(super) inputs: (Label, Vec<Name>),
+    pub(super) bound: Option<&'a BoundFacts>,
+}
+
+impl Sight<'_> {
+    /// As policy takes it, with an approval or without.
+    pub(super) fn facts<'b>(&'b self, approval: Option<Given<'b>>) -> Facts<'b> {
+        let plan = &self.planned.plan;
+        Facts {
+            principal: &plan.principal,
+            tool: ToolFacts {
+                manifest: &self.tool.manifest,
+                artifact: &self.tool.registered.digest,
+                builtin: self.tool.builtin,
+                // What comes with the program was looked at by whoever built
+                // it; nobody can accept others' claims yet.
+                accepted: self.tool.builtin,
+            },
+            arguments: self.planned.arguments.value(),
+            contract: &plan.contract,
+            effects: plan.effects,
+            delta: &self.delta,
+            backend: &plan.backend,
+            task: self.task,
+            budget: BudgetFacts {
+                actions: self.used.actions,
+                run_ms: self.used.run_us / 1000,
+                cost_micros: 0,
+                artifact_bytes: self.used.artifact_bytes,
+            },
+            past: self.past,
+            attended: self.attended,
+            bound: self.bound,
+            labels: LabelFacts { inputs: self.inputs.0, tenants: &self.inputs.1 },
+            secrets: &[],
+            always_ask: self.always_ask,
+            approval,
+        }
+    }
+}
+
+/// What the plan asks beyond the tool's contract, as policy takes it.
+pub(super) fn delta(planned: &Planned) -> Vec<DeltaFact> {
+    let fact = |delta: &glovebox_runtime::algebra::Delta| DeltaFact {
+        clause: delta.clause.clone(),
+        asked: delta.asked.clone(),
+        had: delta.had.clone(),
+    };
+    planned.delta.iter().map(fact).collect()
+}
+
+/// A person's answer, as policy takes it.
+pub(super) fn given<'a>(answer: &'a Answer, classes: &'a [Name]) -> Given<'a> {
+    Given {
+        approver: answer.by.name.as_str(),
+        assurance: answer.by.assurance,
+        classes,
+        source: Source::Person,
+        scope: scope(answer.scope),
+    }
+}
+
+/// A grant, as policy takes it.
+pub(super) fn granted(grant: &Grant) -> Given<'_> {
+    Given {
+        approver: grant.by.name.as_str(),
+        assurance: grant.by.assurance,
+        classes: &grant.classes,
+        source: Source::Grant,
+        scope: scope(grant.scope),
+    }
+}
+
+fn scope(scope: GrantScope) -> GivenScope {
+    match scope {
+        GrantScope::Once => GivenScope::Once,
+        GrantScope::Task => GivenScope::Task,
+        GrantScope::Session => GivenScope::Session,
+        GrantScope::Rule => GivenScope::Rule,
+    }
+}
+
+/// The event of a decision.
+pub(super) fn decided(at: DecidedAt, decision: &Decision) -> What {
+    What::Decided {
+        at,
+        verdict: decision.verdict,
+        rules: decision.rules.iter().map(|rule| rule.id.clone()).collect(),
+        policy: decision.revision.clone(),
+    }
+}

@@ -1,0 +1,90 @@
+//! How an action ends: Observation, event and state, in one transaction.
+
+use env_contracts::{Observation, Outcome};
+use glovebox_events::{ActionState, ApprovalState, End, Payload, PayloadRole, What};
+
+use super::flight::{Flight, Halt};
+use super::journal::Lost;
+use super::{ActionService, halting};
+use crate::observe::{Refusal, Story};
+
+impl ActionService {
+    /// Ends an action that did not run.
+    pub(super) async fn end(&self, flight: &mut Flight, outcome: Outcome) -> Result<Observation, Halt> {
+        let open = flight.action().approval.as_ref().filter(|approval| {
+            matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved)
+        });
+        if let Some(id) = open.map(|approval| approval.id.clone()) {
+            let why = halting::word("no-longer-needed");
+            flight.journal.event(self.now_ms(), What::ApprovalWithdrawn { approval: id, why })?;
+        }
+        let observation = Story(flight.story.0.clone()).finish(outcome);
+        self.put_end(flight, &observation)?;
+        match flight.journal.commit(&*self.parts.store).await {
+            Ok(_) => Ok(observation),
+            Err(Lost::Changed) => Err(Halt::Changed),
+            Err(lost) => Err(Halt::Failed(self.lost(lost))),
+        }
+    }
+
+    /// Ends an action that ran. Its Observation is the caller's also where it
+    /// can't be written down: it happened.
+    pub(super) async fn ended(
+        &self,
+        flight: &mut Flight,
+        done: Result<Outcome, Refusal>,
+    ) -> Result<Observation, Halt> {
+        let outcome = done.unwrap_or_else(|refusal| refusal.0);
+        self.granted_since(flight)?;
+        let mut observation = Story(flight.story.0.clone()).finish(outcome);
+        self.put_end(flight, &observation)?;
+        loop {
+            match flight.journal.commit(&*self.parts.store).await {
+                Ok(_) => return Ok(observation),
+                Err(Lost::Changed) => {
+                    // Somebody asked it to stop meanwhile, or took it for lost.
+                    let known = self.parts.store.action(&flight.principal.tenant, flight.journal.id());
+                    match known {
+                        Ok(Some(action)) if action.state == ActionState::Running => flight.journal.rebase(action)?,
+                        Ok(_) => return Ok(unwritten(observation, "somebody else wrote down its end before")),
+                        Err(problem) => return Ok(unwritten(observation, &problem.message)),
+                    }
+                }
+                Err(lost) => {
+                    let problem = self.lost(lost);
+                    observation = unwritten(observation, &problem.message);
+                    return Ok(observation);
+                }
+            }
+        }
+    }
+
+    fn put_end(&self, flight: &mut Flight, observation: &Observation) -> Result<(), Halt> {
+        let now = self.now_ms();
+        let payload = flight.journal.payload(PayloadRole::Observation, observation);
+        flight.journal.event(now, What::Ended { end: end(observation, payload, now) })?;
+        Ok(())
+    }
+}
+
+/// The end of an Observation, without its words.
+pub(super) fn end(observation: &Observation, payload: env_contracts::Digest, now: u64) -> End {
+    End {
+        side_effects: observation.effects.side_effects,
+        run_us: observation.times.run_us,
+        artifact_bytes: observation.artifacts.iter().map(|artifact| artifact.size).sum(),
+        ..End::of(&observation.outcome, payload, now)
+    }
+}
+
+/// An Observation whose end is not in the log: whoever reads it has to know.
+fn unwritten(mut observation: Observation, why: &str) -> Observation {
+    let message = format!("the end of the action could not be written down: {why}");
+    observation.notices.push(env_contracts::Notice::new("not-recorded", message));
+    observation
+}
+
+/// The payload of an Observation that somebody makes for an action of others.
+pub(super) fn payload(observation: &Observation) -> Payload {
+    Payload::json(&observation.action_id, PayloadRole::Observation, observation)
+}

@@ -1,0 +1,212 @@
+//! The one way in: every door hands its requests to the [`ActionService`].
+
+mod answering;
+mod asking;
+mod binding;
+mod claiming;
+mod deciding;
+mod drift;
+mod ending;
+mod flight;
+mod granting;
+mod halting;
+mod journal;
+mod looking;
+mod offers;
+mod people;
+mod permission;
+mod proposing;
+mod recovering;
+mod running;
+mod settings;
+mod submission;
+mod waiting;
+
+pub use answering::{Answering, Reply, Settled};
+pub use looking::ActionView;
+pub use people::{People, Signed};
+pub use permission::PermissionRequest;
+pub use settings::{AskLimits, Settings};
+pub use submission::{Asking, Submission, TaskContext};
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use env_contracts::{ByteSize, Ceiling, Code, Id, Observation, Principal, Problem, Wanted};
+use glovebox_artifacts::ArtifactStore;
+use glovebox_events::{Action, Asks};
+use glovebox_policy::PolicySource;
+use glovebox_runtime::{Admission, Authority, Clock, Runtime, Stop};
+use glovebox_store::{Condition, Conflict, Store};
+
+use crate::ids::IdSource;
+use crate::registry::{Profiles, Registry, Tool};
+use crate::watch::Watch;
+use flight::Flight;
+use journal::Lost;
+
+/// Everything the service is made of.
+pub struct Parts {
+    /// Which capabilities there are.
+    pub registry: Registry,
+    /// Which of them an agent may see and run.
+    pub profiles: Profiles,
+    /// What the operator allows at most.
+    pub ceiling: Ceiling,
+    /// Who decides.
+    pub policy: Arc<dyn PolicySource>,
+    /// Who may approve, and how their answers are told from others'.
+    pub people: Arc<dyn People>,
+    /// What is remembered.
+    pub store: Arc<dyn Store>,
+    /// What executes.
+    pub runtime: Runtime,
+    /// The right to let it.
+    pub authority: Authority,
+    /// Who gets room.
+    pub admission: Admission,
+    /// Where artifacts go.
+    pub artifacts: ArtifactStore,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// New ids.
+    pub ids: Arc<dyn IdSource>,
+    /// The folder of run folders and locks.
+    pub run_root: PathBuf,
+    /// Folders of ours that no guest may see.
+    pub protect: Vec<PathBuf>,
+    /// The most bytes that one action may seal.
+    pub max_sealed: ByteSize,
+    /// How people are asked.
+    pub settings: Settings,
+}
+
+/// Takes requests, and gives Observations back.
+///
+/// Cloning shares it.
+#[derive(Clone)]
+pub struct ActionService {
+    parts: Arc<Parts>,
+}
+
+/// What became of a submission.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it for each action")]
+pub enum Submitted {
+    /// It ended, now or earlier.
+    Done(Observation),
+    /// A person has to decide, and whoever asked comes back for it.
+    Waiting(Action),
+}
+
+impl ActionService {
+    /// The service over these parts.
+    pub fn new(parts: Parts) -> Self {
+        Self { parts: Arc::new(parts) }
+    }
+
+    /// Which capabilities there are.
+    pub fn registry(&self) -> &Registry {
+        &self.parts.registry
+    }
+
+    /// The artifacts.
+    pub fn artifacts(&self) -> &ArtifactStore {
+        &self.parts.artifacts
+    }
+
+    /// Carries an action from its request to its Observation, or to the
+    /// person who has to decide. Must be called within a tokio runtime of at
+    /// least two threads.
+    ///
+    /// However the action ends, the answer is an Observation. Dropping the
+    /// future asks a run to stop; an action that waits for a person goes on
+    /// waiting.
+    ///
+    /// # Errors
+    /// A [`Problem`] only where there is no action to speak of: the request
+    /// can't be read, no such tool is there for this requester, the id or the
+    /// key is taken by another.
+    pub async fn submit(
+        &self,
+        submission: Submission,
+        watch: Arc<dyn Watch>,
+        stop: &Stop,
+    ) -> Result<Submitted, Problem> {
+        submission.request.validate().map_err(|error| Problem::of(&error))?;
+        let tool = self.capability(&submission.principal, &submission.request.capability)?;
+        let mut flight = Flight::begin(&self.parts, &submission, tool, Asks::Run)?;
+        if flight.has_key() {
+            flight.journal.condition(Condition::KeyFree {
+                scope: flight.key_scope(),
+                request: flight.key_request(),
+                action: flight.journal.id().clone(),
+            });
+            match flight.journal.commit(&*self.parts.store).await {
+                Ok(_) => {}
+                Err(Lost::Refused(Conflict::Key { request, action })) if request == flight.key_request() => {
+                    return self.resume(&submission.principal, &action, submission.asking, watch, stop).await;
+                }
+                Err(Lost::Refused(Conflict::Key { action, .. })) => {
+                    let message = format!("the key was used for another request, which is action {action}");
+                    return Err(Problem::new(Code::KeyConflict, message));
+                }
+                Err(lost) => return Err(self.lost(lost)),
+            }
+        }
+        self.go_on(flight, watch, stop).await
+    }
+
+    /// Goes on with an action that was left: runs it if it was approved,
+    /// waits for the answer or the end, or gives the Observation that there is.
+    ///
+    /// # Errors
+    /// `action-unknown` where there is none or it is another's.
+    pub async fn resume(
+        &self,
+        principal: &Principal,
+        action: &Id,
+        asking: Asking,
+        watch: Arc<dyn Watch>,
+        stop: &Stop,
+    ) -> Result<Submitted, Problem> {
+        let action = self.own(principal, action)?;
+        let flight = Flight::of(&self.parts, action, asking)?;
+        self.go_on(flight, watch, stop).await
+    }
+
+    /// The capability, if it is registered, disclosed to who asks, and whole.
+    fn capability(&self, principal: &Principal, wanted: &Wanted) -> Result<Arc<Tool>, Problem> {
+        self.parts.registry.disclosed(wanted, principal, &self.parts.profiles)
+    }
+
+    /// An action that this principal asked for.
+    fn own(&self, principal: &Principal, id: &Id) -> Result<Action, Problem> {
+        let action = self.parts.store.action(&principal.tenant, id)?;
+        let same = |action: &Action| {
+            action.principal.user == principal.user
+                && action.principal.agent == principal.agent
+                && action.principal.chain == principal.chain
+        };
+        action.filter(same).ok_or_else(|| unknown_action(id))
+    }
+
+    fn lost(&self, lost: Lost) -> Problem {
+        match lost {
+            Lost::Changed => Problem::new(Code::ActionConflict, "an action of that id was asked for before"),
+            Lost::Refused(Conflict::Halted(halt)) => halting::halted(&halt),
+            Lost::Refused(conflict) => Problem::new(Code::BackendError, format!("not expected here: {conflict:?}")),
+            Lost::Failed(problem) => problem,
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.parts.clock.now().unix_millis
+    }
+}
+
+/// What is answered alike for an action that does not exist and for one of
+/// others.
+fn unknown_action(id: &Id) -> Problem {
+    Problem::new(Code::ActionUnknown, format!("there is no action `{id}`"))
+}

@@ -1,0 +1,124 @@
+//! Whether an answer is the person's whom it names.
+
+use env_contracts::digest::Hasher;
+use env_contracts::{Assurance, Code, Digest, Name, OutcomeKind, Principal, Problem, Verdict};
+use glovebox_events::{Action, Answer, Answered, Approval, Offer};
+use glovebox_identity::{Approver, Signature, Statement};
+
+use super::ActionService;
+use super::halting::word;
+use super::flight::Halt;
+use crate::observe::Refusal;
+
+/// Who may approve, and how their answers are told from others'.
+pub trait People: Send + Sync {
+    /// Who there is, with the most that they can show to be themselves.
+    ///
+    /// # Errors
+    /// Those of where it is kept.
+    fn known(&self) -> Result<Vec<(Name, Assurance)>, Problem>;
+
+    /// Whether this person signed this.
+    ///
+    /// # Errors
+    /// `signature-invalid`, and those of where it is kept.
+    fn verify(&self, name: &Name, statement: &Statement, signature: &Signature) -> Result<(), Problem>;
+}
+
+/// Who answers, with what shows it.
+pub struct Signed<'a> {
+    /// The user as the channel knows them; an agent in it means that it is
+    /// none who may answer.
+    pub principal: &'a Principal,
+    /// The person's unlocked key. `None`: only the channel speaks for them.
+    pub key: Option<&'a Approver>,
+    /// Through which door.
+    pub channel: Name,
+}
+
+impl Signed<'_> {
+    pub(super) fn name(&self) -> Name {
+        self.key.map_or_else(|| self.principal.user.clone(), |key| key.name().clone())
+    }
+
+    pub(super) fn assurance(&self) -> Assurance {
+        if self.key.is_some() { Assurance::ConsoleLogin } else { Assurance::SameUser }
+    }
+}
+
+/// What a person signs for an answer: everything in it that matters, with the
+/// offer as it was made.
+pub(super) fn statement(action: &Action, approval: &Approval, answer: &Answer) -> Option<Statement> {
+    let verdict = match answer.answer {
+        Answered::Approve => Verdict::Allow,
+        Answered::Decline => Verdict::Deny,
+        // Other arguments are approved on their own.
+        Answered::Edit => return None,
+    };
+    let offer = approval.offers.iter().find(|offer| offer.id == answer.offer)?;
+    Some(Statement {
+        approval: answer.approval.clone(),
+        action: action.id.clone(),
+        plan: answer.seen.clone(),
+        offer: answer.offer.clone(),
+        verdict,
+        scope: scope_word(answer),
+        delta: Some(offered(offer)),
+        words: answer.words.clone(),
+        decided_at_ms: answer.at_ms,
+    })
+}
+
+fn scope_word(answer: &Answer) -> Name {
+    word(match answer.scope {
+        glovebox_events::GrantScope::Once => "once",
+        glovebox_events::GrantScope::Task => "task",
+        glovebox_events::GrantScope::Session => "session",
+        glovebox_events::GrantScope::Rule => "rule",
+    })
+}
+
+/// The digest of an offer with all that it would grant.
+fn offered(offer: &Offer) -> Digest {
+    let mut hasher = Hasher::new("glovebox/offer/v1");
+    hasher.part("offer", &crate::json(offer));
+    hasher.finish()
+}
+
+impl ActionService {
+    /// The classes that policy has this answer's person in now, of those that
+    /// were asked.
+    pub(super) fn classes_of(&self, answer: &Answer, requester: &Principal, asked: &[Name]) -> Vec<Name> {
+        let policy = self.parts.policy.current();
+        let mut classes = policy.classes_of(answer.by.name.as_str(), answer.by.assurance, requester);
+        classes.retain(|class| asked.contains(class));
+        classes
+    }
+
+    /// Refuses an answer that its signature does not fit: a row in the
+    /// database is no decision of a person's.
+    pub(super) fn genuine(&self, action: &Action, answer: &Answer) -> Result<(), Halt> {
+        let approval = self.that_approval(action, &answer.approval)?;
+        self.signed(action, &approval, answer).map_err(|problem| {
+            let message = format!("the answer to approval `{}` is not `{}`'s: {}", answer.approval, answer.by.name, problem.message);
+            let problem = Problem { message, ..problem };
+            Halt::from(Refusal::new(OutcomeKind::Drift, problem).which("answer"))
+        })
+    }
+
+    /// Whether an answer carries the signature that its assurance needs.
+    pub(super) fn signed(&self, action: &Action, approval: &Approval, answer: &Answer) -> Result<(), Problem> {
+        let forged = |why: &str| Problem::new(Code::SignatureInvalid, why);
+        match answer.by.assurance {
+            // It claims nothing that a signature could show.
+            Assurance::SameUser => Ok(()),
+            Assurance::ConsoleLogin => {
+                let statement = statement(action, approval, answer).ok_or_else(|| forged("it was not offered"))?;
+                let signature = answer.signature.as_deref().ok_or_else(|| forged("it is not signed"))?;
+                let signature: Signature = signature.parse().map_err(|_| forged("its signature is none"))?;
+                self.parts.people.verify(&answer.by.name, &statement, &signature)
+            }
+            Assurance::SeparateUser | Assurance::Passkey => Err(forged("nothing here can show that")),
+        }
+    }
+}

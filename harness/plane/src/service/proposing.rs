@@ -1,0 +1,115 @@
+//! From a request to a decision: plan, decide, bind, decide again.
+
+use std::sync::Arc;
+
+use env_contracts::{Id, Verdict};
+use glovebox_events::{ActionState, Asks, DecidedAt, PayloadRole, Right, What};
+use glovebox_runtime::{Backend, Stop};
+
+use super::ActionService;
+use super::binding::Ready;
+use super::claiming::Room;
+use super::flight::{Flight, Halt, Step};
+use super::running::unless_stopped;
+use crate::planning::{Asked, Planned, plan};
+use crate::watch::Watch;
+
+impl ActionService {
+    /// Plans, decides, binds and decides again. Runs what policy allows, and
+    /// asks a person where it says so.
+    pub(super) async fn propose(
+        &self,
+        flight: &mut Flight,
+        watch: &Arc<dyn Watch>,
+        stop: &Stop,
+    ) -> Result<Step, Halt> {
+        self.not_stopped(flight)?;
+        let planned = self.plan(flight)?;
+        let first = self.decide(flight, &planned, None, DecidedAt::Plan, None)?;
+        if flight.action().asks == Asks::Permission {
+            return self.ask_for_permission(flight, &planned, &first).await;
+        }
+        let mut room = None;
+        if first.verdict == Verdict::Allow {
+            room = Some(self.enter(flight, &planned, stop).await?);
+        } else if self.asks_in_vain(flight)? {
+            return Err(super::asking::unattended(&first).into());
+        }
+        let ready = unless_stopped(stop, "setup", self.bind(flight, planned, &**watch)).await??;
+        self.settle(flight, ready, room, watch, stop).await
+    }
+
+    /// Decides on what is bound, and goes on as policy says.
+    pub(super) async fn settle(
+        &self,
+        flight: &mut Flight,
+        ready: Ready,
+        room: Option<Room>,
+        watch: &Arc<dyn Watch>,
+        stop: &Stop,
+    ) -> Result<Step, Halt> {
+        self.bound(flight, &ready)?;
+        let decision = self.decide(flight, &ready.planned, Some(&ready.bound.facts), DecidedAt::Bound, None)?;
+        let right = match decision.verdict {
+            Verdict::Allow => Right::Policy,
+            _ => match self.grant_for(flight, &ready)? {
+                Some(grant) => Right::Grant { grant },
+                None => return self.ask(flight, &ready, &decision).await,
+            },
+        };
+        if flight.asking == super::Asking::Leave && flight.proposing {
+            // Whoever edited a plan may not run it: that is the requester's.
+            return Ok(Step::Left);
+        }
+        let room = match room {
+            Some(room) => room,
+            None => self.enter(flight, &ready.planned, stop).await?,
+        };
+        self.claim(flight, ready, room, right, watch, stop).await
+    }
+
+    /// Makes the plan: pure, no file is opened.
+    pub(super) fn plan(&self, flight: &mut Flight) -> Result<Planned, Halt> {
+        let parts = &self.parts;
+        let action = flight.action();
+        let fresh = action.state == ActionState::Requested;
+        let revision = action.revision + u32::from(fresh && action.plan.is_some());
+        let id: Id = action.id.clone();
+        self.executable(flight)?;
+        let asked = Asked {
+            tool: &flight.tool,
+            request: &flight.kept.request,
+            received: flight.kept.received.as_deref().map(str::as_bytes),
+            principal: &flight.principal,
+            action_id: id,
+            revision,
+        };
+        let backends = parts.runtime.backends().iter().map(|backend| &**backend as &dyn Backend);
+        let planned = plan(asked, &parts.ceiling, backends)?;
+        flight.story.narrowed(&flight.tool.manifest.contract, &planned.plan.contract);
+        flight.story.planned(planned.plan.effects, &planned.plan.backend, planned.enforcement.clone());
+        if fresh {
+            let payload = flight.journal.payload(PayloadRole::Plan, &planned.plan);
+            let what = What::Planned {
+                revision,
+                plan: payload,
+                effects: planned.plan.effects,
+                backend: planned.plan.backend.clone(),
+            };
+            flight.journal.event(self.now_ms(), what)?;
+        }
+        Ok(planned)
+    }
+
+    /// Writes down what binding found.
+    pub(super) fn bound(&self, flight: &mut Flight, ready: &Ready) -> Result<(), Halt> {
+        let bound = &ready.bound;
+        flight.story.bound(&bound.intent, &bound.digest, bound.files.evidence.clone());
+        flight.story.sealed(&bound.facts);
+        flight.story.0.times.setup_us += ready.setup_us;
+        let facts = flight.journal.payload(PayloadRole::Facts, &bound.facts);
+        let what = What::Bound { intent: bound.intent.clone(), digest: bound.digest.clone(), facts };
+        flight.journal.event(self.now_ms(), what)?;
+        Ok(())
+    }
+}

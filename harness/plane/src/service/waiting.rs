@@ -1,0 +1,129 @@
+//! Waiting: for a person's answer, for a run that others carry.
+
+use std::time::Duration;
+
+use env_contracts::{Code, Id, OutcomeKind, Problem};
+use glovebox_events::{ActionState, What};
+use glovebox_runtime::Stop;
+
+use super::flight::{Flight, Halt, Step};
+use super::running::interrupted;
+use super::{ActionService, Asking, halting};
+use crate::observe::Refusal;
+use crate::watch::Watch;
+
+/// The longest that is waited without looking at the clock: a clock that is
+/// set forward must not let a deadline pass unnoticed for long.
+const LOOK: Duration = Duration::from_secs(30);
+
+impl ActionService {
+    /// Waits for the answer, where the door waits.
+    pub(super) async fn wait(&self, flight: &mut Flight, watch: &dyn Watch, stop: &Stop) -> Result<Step, Halt> {
+        let parts = &self.parts;
+        if flight.proposing {
+            return Ok(Step::Left);
+        }
+        let mut changes = parts.store.changes()?;
+        loop {
+            flight.reload(parts)?;
+            let Some(approval) = flight.action().pending().cloned() else { return Ok(Step::Again) };
+            let now = self.now_ms();
+            if approval.expires_ms.is_some_and(|expires| now >= expires) {
+                return self.expire(flight, &approval.id, "nobody answered in time").await;
+            }
+            self.not_stopped(flight)?;
+            if flight.asking != Asking::Wait {
+                return Ok(Step::Left);
+            }
+            if flight.told.as_ref() != Some(&approval.id) {
+                flight.told = Some(approval.id.clone());
+                watch.asked(&self.card(flight.action().clone())?);
+            }
+            let left = approval.expires_ms.map_or(LOOK, |expires| Duration::from_millis(expires.saturating_sub(now)));
+            tokio::select! {
+                biased;
+                () = stop.requested() => return Err(interrupted("approval").into()),
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        changes = parts.store.changes()?;
+                    }
+                }
+                () = tokio::time::sleep(left.min(LOOK)) => {}
+            }
+        }
+    }
+
+    /// Ends an action whose approval nobody gave, or used, in time.
+    pub(super) async fn expire(&self, flight: &mut Flight, approval: &Id, why: &str) -> Result<Step, Halt> {
+        flight.journal.event(self.now_ms(), What::ApprovalExpired { approval: approval.clone() })?;
+        let outcome = expired(why).0;
+        self.end(flight, outcome).await.map(|observation| Step::Done(Box::new(observation)))
+    }
+
+    /// Waits for the end of a run that another process, or another caller of
+    /// this one, carries.
+    pub(super) async fn join(&self, flight: &mut Flight, stop: &Stop) -> Result<Step, Halt> {
+        let parts = &self.parts;
+        let mut changes = parts.store.changes()?;
+        loop {
+            flight.reload(parts)?;
+            let action = flight.action();
+            if action.state != ActionState::Running {
+                return Ok(Step::Again);
+            }
+            let alive = action.holder.as_ref().map_or(Ok(false), |holder| parts.store.holder_alive(holder))?;
+            if !alive {
+                self.lost_holder(action.clone()).await?;
+                continue;
+            }
+            if flight.asking != Asking::Wait {
+                return Ok(Step::Left);
+            }
+            tokio::select! {
+                biased;
+                // Whoever only waits for it stops waiting, not the run.
+                () = stop.requested() => return Ok(Step::Left),
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        changes = parts.store.changes()?;
+                    }
+                }
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    /// Refuses to go on with what somebody wants stopped.
+    pub(super) fn not_stopped(&self, flight: &Flight) -> Result<(), Halt> {
+        if let Some(halt) = self.parts.store.halted()? {
+            return Err(Refusal::from(halting::halted(&halt)).into());
+        }
+        match &flight.action().stop {
+            Some(stop) => Err(halting::stopped(stop, "approval").into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes down that an action runs, now that it takes a while, and listens
+    /// for whoever wants it stopped.
+    pub(super) async fn seen(&self, flight: &mut Flight) -> Option<tokio::sync::watch::Receiver<u64>> {
+        let changes = self.parts.store.changes().ok();
+        // If it fails now, the end will say so.
+        let _ = flight.journal.commit(&*self.parts.store).await;
+        changes
+    }
+
+    /// Whether somebody wants a run stopped.
+    pub(super) fn to_stop(&self, flight: &Flight) -> bool {
+        let store = &self.parts.store;
+        let stopped = store.action(&flight.principal.tenant, flight.journal.id());
+        let stopped = stopped.is_ok_and(|action| action.is_some_and(|action| action.stop.is_some()));
+        stopped || store.halted().is_ok_and(|halt| halt.is_some())
+    }
+}
+
+/// The end of an action that waited too long.
+pub(super) fn expired(why: &str) -> Refusal {
+    let problem = Problem::new(Code::Expired, format!("the approval expired: {why}"));
+    Refusal::new(OutcomeKind::Expired, problem)
+}
