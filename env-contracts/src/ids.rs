@@ -132,11 +132,11 @@ impl Digest {
 
     /// The digest with this value.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        use fmt::Write as _;
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = String::with_capacity(64);
         for byte in bytes {
-            // Writing to a String can't fail.
-            let _ = write!(text, "{byte:02x}");
+            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            text.push(char::from(DIGITS[usize::from(byte & 15)]));
         }
         Self(text)
     }

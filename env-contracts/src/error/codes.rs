@@ -183,6 +183,12 @@ codes! {
     PlatformUnsupported = "platform-unsupported", exit 53, http 500, retry false, "use Linux on x86-64 or aarch64, for example in a container or a VM";
     /// This host can't build a wall that the work needs: Landlock or seccomp is missing or too old.
     IsolationUnavailable = "isolation-unavailable", exit 55, http 503, retry false, "`glovebox doctor` says which one the kernel lacks, and what to do";
+    /// The store of actions, decisions and the log is damaged: nothing is read from it or replaced by itself.
+    StoreCorrupt = "store-corrupt", exit 56, http 500, retry false, "`glovebox db check` lists the damage; stop every Glovebox process, move the files away and put a copy made by `glovebox db backup` in their place";
+    /// The store was written by a newer Glovebox; it was left as it is.
+    StoreNewer = "store-newer", exit 57, http 500, retry false, "use the newer Glovebox, or name another folder with --state DIR";
+    /// The log is not what was recorded: something was changed, cut out or cut off.
+    AuditBroken = "audit-broken", exit 58, http 500, retry false, "the report names the first place in each log; keep the files as they are, and compare with a backup or an export";
 }
 
 impl std::fmt::Display for Code {

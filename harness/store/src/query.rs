@@ -1,0 +1,126 @@
+//! What can be asked, and the shape of the answers.
+
+use std::time::Duration;
+
+use env_contracts::{Digest, Id, Name};
+use glovebox_events::{ActionState, ApprovalState};
+
+/// How often the file is looked at for commits of other processes while
+/// somebody listens. A look costs microseconds; a person or a waiting agent
+/// does not notice a twentieth of a second.
+pub const WATCH_EVERY: Duration = Duration::from_millis(40);
+
+/// The most entries of a page: what one answer may cost in memory.
+pub const MAX_PAGE: u32 = 1000;
+
+/// Some entries, and where to go on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<T> {
+    /// The entries.
+    pub items: Vec<T>,
+    /// What to pass as `after` for the next page. Absent: this is the last.
+    pub next: Option<Id>,
+}
+
+/// Which actions. Empty fields take all.
+#[derive(Debug, Clone, Default)]
+pub struct ActionFilter {
+    /// Of this session.
+    pub session: Option<Id>,
+    /// Of this task.
+    pub task: Option<Id>,
+    /// In one of these states.
+    pub states: Vec<ActionState>,
+    /// Asked for by this user.
+    pub user: Option<Name>,
+    /// Those after this action.
+    pub after: Option<Id>,
+    /// At most so many; 0 and what is above [`MAX_PAGE`] is [`MAX_PAGE`].
+    pub limit: u32,
+}
+
+/// Which approvals. Empty fields take all.
+#[derive(Debug, Clone, Default)]
+pub struct ApprovalFilter {
+    /// In one of these states.
+    pub states: Vec<ApprovalState>,
+    /// Of this session.
+    pub session: Option<Id>,
+    /// For this intent.
+    pub intent: Option<Digest>,
+    /// Those after this approval.
+    pub after: Option<Id>,
+    /// At most so many; 0 and what is above [`MAX_PAGE`] is [`MAX_PAGE`].
+    pub limit: u32,
+}
+
+/// Which grants. Empty fields take all.
+#[derive(Debug, Clone, Default)]
+pub struct GrantFilter {
+    /// Those that hold at this moment, in milliseconds since 1970.
+    pub live_at: Option<u64>,
+    /// Given to this user.
+    pub user: Option<Name>,
+    /// Those that hold in this session: bound to it, or to none.
+    pub session: Option<Id>,
+}
+
+/// Whose events.
+#[derive(Debug, Clone)]
+pub enum EventsOf {
+    /// Everything in the log of a session.
+    Session(Id),
+    /// What happened to one action.
+    Action(Id),
+}
+
+/// Which events.
+#[derive(Debug, Clone)]
+pub struct EventFilter {
+    /// Whose.
+    pub of: EventsOf,
+    /// Those with a higher number in their log.
+    pub after: u64,
+    /// At most so many; 0 and what is above [`MAX_PAGE`] is [`MAX_PAGE`].
+    pub limit: u32,
+}
+
+/// What a task has used so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TaskUse {
+    /// Actions that began to run.
+    pub actions: u64,
+    /// How long they ran, in microseconds.
+    pub run_us: u64,
+    /// Bytes of artifacts that they made.
+    pub artifact_bytes: u64,
+}
+
+/// How often an intent was approved and declined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ApprovalTally {
+    /// Yes, whether it was used or not.
+    pub approved: u64,
+    /// No.
+    pub declined: u64,
+}
+
+/// An approval whose time is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// Whose.
+    pub tenant: Name,
+    /// Of which action.
+    pub action: Id,
+    /// Which approval.
+    pub approval: Id,
+}
+
+/// What became of a payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Here it is.
+    Bytes(Vec<u8>),
+    /// It was erased; the digest is all that is left.
+    Erased,
+}

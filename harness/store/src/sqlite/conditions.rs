@@ -1,0 +1,89 @@
+//! What must hold before anything of a commit is written.
+
+use env_contracts::{Digest, Id};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::apply::{Stop, int, parse};
+use super::fault::Fault;
+use super::read;
+use crate::chain::raw;
+use crate::{Commit, Condition, Conflict};
+
+/// All of them, in their order.
+pub(super) fn check(sql: &Connection, commit: &Commit) -> Result<(), Stop> {
+    for condition in &commit.conditions {
+        if let Some(conflict) = conflict(sql, commit, condition)? {
+            return Err(Stop::Conflict(conflict));
+        }
+    }
+    Ok(())
+}
+
+/// Claims the keys that were free.
+pub(super) fn claim_keys(sql: &Connection, commit: &Commit) -> Result<(), Fault> {
+    for condition in &commit.conditions {
+        if let Condition::KeyFree { scope, request, action } = condition {
+            sql.prepare_cached("INSERT INTO keys (scope, request, action) VALUES (?, ?, ?)")?
+                .execute(params![raw(scope), raw(request), action.as_str()])?;
+        }
+    }
+    Ok(())
+}
+
+fn conflict(sql: &Connection, commit: &Commit, condition: &Condition) -> Result<Option<Conflict>, Fault> {
+    let tenant = commit.log.tenant.as_str();
+    match condition {
+        Condition::Version { action, version } => {
+            let found: Option<(i64, Vec<u8>)> = sql
+                .prepare_cached("SELECT version, body FROM actions WHERE tenant = ? AND id = ?")?
+                .query_row(params![tenant, action.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            if found.as_ref().map_or(0, |(stored, _)| *stored) == int(*version) {
+                return Ok(None);
+            }
+            let current = found.map(|(_, body)| parse("an action", &body)).transpose()?;
+            Ok(Some(Conflict::Version { current }))
+        }
+        Condition::NotHalted => Ok(read::halted(sql)?.map(Conflict::Halted)),
+        Condition::KeyFree { scope, .. } => {
+            Ok(read::key(sql, scope)?.map(|(request, action)| Conflict::Key { request, action }))
+        }
+        Condition::GrantLive { grant, now_ms } => {
+            let live = sql
+                .prepare_cached(
+                    "SELECT 1 FROM grants WHERE tenant = ? AND id = ? AND revoked = 0 AND expires_ms > ?",
+                )?
+                .exists(params![tenant, grant.as_str(), int(*now_ms)])?;
+            Ok((!live).then_some(Conflict::Grant))
+        }
+        Condition::AsksBelow { session, since_ms, most } => {
+            // Counting stops at the first that is too many.
+            let asks: u32 = sql
+                .prepare_cached(
+                    "SELECT count(*) FROM (SELECT 1 FROM approvals \
+                     WHERE log = (SELECT log FROM logs WHERE tenant = ? AND session = ?) AND opened_ms >= ? LIMIT ?)",
+                )?
+                .query_row(params![tenant, session.as_str(), int(*since_ms), most], |row| row.get(0))?;
+            Ok((asks >= *most).then_some(Conflict::Asks))
+        }
+        Condition::CallsBelow { capability, since_ms, most } => {
+            let calls: u32 = sql
+                .prepare_cached(
+                    "SELECT count(*) FROM (SELECT 1 FROM claims \
+                     WHERE tenant = ? AND capability = ? AND at_ms >= ? LIMIT ?)",
+                )?
+                .query_row(params![tenant, capability.as_str(), int(*since_ms), most], |row| row.get(0))?;
+            Ok((calls >= *most).then(|| Conflict::Calls { capability: capability.clone() }))
+        }
+    }
+}
+
+/// A stored identifier; what is none was not written by us.
+pub(super) fn id(text: &str) -> Result<Id, Fault> {
+    text.parse().map_err(Fault::Damaged)
+}
+
+/// A stored digest.
+pub(super) fn digest(bytes: [u8; 32]) -> Digest {
+    Digest::from_bytes(bytes)
+}

@@ -1,0 +1,208 @@
+//! Opening the file: what it must be, and how it is made.
+
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use env_contracts::{Code, Digest, Problem};
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
+
+use super::fault::{Fault, corrupt};
+use crate::chain::raw;
+
+/// Marks the file as ours: "GLVB".
+const APPLICATION: i32 = 0x474c_5642;
+
+/// From an empty file to the first version, from there to the second, and so
+/// on. What stands here never changes.
+const MIGRATIONS: &[&str] = &[include_str!("schema.v1.sql")];
+
+/// The version that this program reads and writes.
+pub(super) const VERSION: i32 = 1;
+
+/// How long a write waits for other processes. Theirs take milliseconds; one
+/// that was stopped in the middle would hold everybody up.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// How long between two tries.
+const BUSY_STEP: Duration = Duration::from_millis(1);
+
+/// Pages of the write-ahead log after which it is copied into the file (16
+/// MiB). Copying takes milliseconds; with this it happens rarely enough that
+/// 99 of 100 commits never meet it.
+const CHECKPOINT_PAGES: i32 = 4096;
+
+/// What the writer keeps of the file in memory, in KiB.
+const WRITER_CACHE: i32 = 16 * 1024;
+
+/// What each reader keeps of it.
+const READER_CACHE: i32 = 2 * 1024;
+
+/// Statements kept prepared by each connection: there are about so many.
+const STATEMENTS: usize = 64;
+
+/// The file that a store is in.
+pub(super) fn file(folder: &Path) -> PathBuf {
+    folder.join("store.db")
+}
+
+/// The connection that writes; the file is made where there is none.
+pub(super) fn writer(path: &Path) -> Result<Connection, Fault> {
+    if !exists(path)? {
+        create(path)?;
+    }
+    look(path)?;
+    let mut sql = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // Durable once a commit is answered: the log is synced before that.
+    sql.pragma_update(None, "synchronous", "FULL")?;
+    sql.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    sql.pragma_update(None, "cache_size", -WRITER_CACHE)?;
+    // What is erased is overwritten in the file.
+    sql.pragma_update(None, "secure_delete", true)?;
+    migrate(&mut sql, MIGRATIONS)?;
+    Ok(sql)
+}
+
+/// A connection that only reads.
+pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
+    let sql = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    sql.pragma_update(None, "cache_size", -READER_CACHE)?;
+    Ok(sql)
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Fault> {
+    let mut sql = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    sql.busy_handler(Some(wait))?;
+    sql.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(sql)
+}
+
+fn wait(times: i32) -> bool {
+    let waited = BUSY_STEP.saturating_mul(times.unsigned_abs());
+    if waited < BUSY {
+        std::thread::sleep(BUSY_STEP);
+    }
+    waited < BUSY
+}
+
+/// Whether there is a file to open. One that lost its beginning is not
+/// replaced.
+fn exists(path: &Path) -> Result<bool, Fault> {
+    let stat = |path: &Path| path.try_exists().map_err(|error| unavailable(path, &error.to_string()));
+    if stat(path)? {
+        return Ok(true);
+    }
+    let log = with_suffix(path, "-wal");
+    if stat(&log)? {
+        return Err(Fault::Problem(corrupt(format!(
+            "`{}` is missing, and what was last written to it is still in `{}`",
+            path.display(),
+            log.display()
+        ))));
+    }
+    Ok(false)
+}
+
+/// Looks without changing anything: is it ours, and do we know its version?
+fn look(path: &Path) -> Result<(), Fault> {
+    if fs_err::metadata(path).map_err(|error| unavailable(path, &error.to_string()))?.len() == 0 {
+        // SQLite would take it for a new one.
+        return Err(Fault::Problem(corrupt(format!("`{}` is empty", path.display()))));
+    }
+    let sql = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let application: i32 = sql.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    if application != APPLICATION {
+        return Err(Fault::Problem(corrupt(format!("`{}` is a database of another program", path.display()))));
+    }
+    let version = version(&sql)?;
+    if version > VERSION {
+        return Err(Fault::Problem(Problem::new(
+            Code::StoreNewer,
+            format!("`{}` has version {version}, and this program knows it up to {VERSION}", path.display()),
+        )));
+    }
+    Ok(())
+}
+
+fn version(sql: &Connection) -> Result<i32, Fault> {
+    Ok(sql.pragma_query_value(None, "user_version", |row| row.get(0))?)
+}
+
+/// Makes the file under another name and gives it its own when it is whole:
+/// two processes can do so at once, and a crash leaves nothing half.
+fn create(path: &Path) -> Result<(), Fault> {
+    let id = random_id().map_err(|error| unavailable(path, &error))?;
+    let draft = with_suffix(path, &format!("-new-{id}"));
+    let io = |error: std::io::Error| unavailable(path, &error.to_string());
+    fs_err::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(io)?;
+    let made = fill(&draft, &id);
+    let placed = made.and_then(|()| match fs_err::hard_link(&draft, path) {
+        // Another process was faster, and its file is as good.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        other => other.map_err(io),
+    });
+    fs_err::remove_file(&draft).map_err(io)?;
+    placed?;
+    let folder = path.parent().unwrap_or(path);
+    fs_err::File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
+}
+
+fn fill(draft: &Path, id: &str) -> Result<(), Fault> {
+    let mut sql = connect(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    sql.pragma_update(None, "synchronous", "FULL")?;
+    sql.pragma_update(None, "application_id", APPLICATION)?;
+    migrate(&mut sql, MIGRATIONS)?;
+    sql.execute("INSERT INTO facts (name, value) VALUES ('id', ?)", [id.as_bytes()])?;
+    let mode: String = sql.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(unavailable(draft, "its file system can't share memory between processes, which SQLite needs"));
+    }
+    sql.close().map_err(|(_, error)| Fault::Sql(error))
+}
+
+/// Brings an older file up to date, all steps or none.
+fn migrate(sql: &mut Connection, migrations: &[&str]) -> Result<(), Fault> {
+    let wanted = i32::try_from(migrations.len()).unwrap_or(i32::MAX);
+    if version(sql)? >= wanted {
+        return Ok(());
+    }
+    let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it while we waited.
+    let from = usize::try_from(version(&transaction)?).unwrap_or(0);
+    for step in migrations.iter().skip(from) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", wanted)?;
+    Ok(transaction.commit()?)
+}
+
+/// The id that the file got when it was made.
+pub(super) fn database_id(sql: &Connection) -> Result<String, Fault> {
+    let id: Option<Vec<u8>> =
+        sql.query_row("SELECT value FROM facts WHERE name = 'id'", [], |row| row.get(0)).optional()?;
+    id.and_then(|id| String::from_utf8(id).ok()).ok_or_else(|| Fault::Damaged("it has lost its id".into()))
+}
+
+/// 128 random bits, as an identifier.
+pub(super) fn random_id() -> Result<String, String> {
+    let mut bytes = [0; 16];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
+            .map_err(|error| format!("no random numbers: {error}"))?;
+    }
+    Ok(Digest::from_bytes(raw(&Digest::of(&bytes))).as_str()[..32].to_owned())
+}
+
+/// The path with this behind its name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The folder or the file can't be used.
+pub(super) fn unavailable(path: &Path, why: &str) -> Fault {
+    Fault::Problem(Problem::new(Code::StateUnavailable, format!("`{}`: {why}", path.display())))
+}

@@ -1,0 +1,209 @@
+//! The commands, and what can stand in their way.
+
+use std::pin::Pin;
+
+use env_contracts::{CapabilityName, Digest, Id, Name, Problem};
+use glovebox_events::{Action, Approval, Event, Grant, Halt, LogKey, Logged, Payload};
+use tokio::sync::watch;
+
+use crate::{
+    ActionFilter, ApprovalFilter, ApprovalTally, Content, Due, EventFilter, GrantFilter, Page, TaskUse,
+};
+
+/// A future that can be kept in a trait object.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What happened and what it made of things: written together or not at all.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    /// In whose log.
+    pub log: LogKey,
+    /// What happened, in this order.
+    pub events: Vec<Event>,
+    /// What the events name.
+    pub payloads: Vec<Payload>,
+    /// What things are now.
+    pub records: Vec<Record>,
+    /// What must hold for any of it to be written.
+    pub conditions: Vec<Condition>,
+}
+
+impl Commit {
+    /// Nothing yet, for this log.
+    pub fn new(log: LogKey) -> Self {
+        Self { log, events: Vec::new(), payloads: Vec::new(), records: Vec::new(), conditions: Vec::new() }
+    }
+}
+
+/// The new state of one thing, written over the old.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// Of an action. It has to belong to the log of the commit.
+    Action(Box<Action>),
+    /// Of a grant. It has to belong to the tenant of the log.
+    Grant(Box<Grant>),
+    /// Of the operator's stop; `None` lets things go on.
+    Halt(Option<Halt>),
+}
+
+/// What must hold for a commit. All are looked at before anything is written.
+#[derive(Debug, Clone)]
+pub enum Condition {
+    /// The stored version of this action is exactly this.
+    Version {
+        /// Which action.
+        action: Id,
+        /// 0: it does not exist yet.
+        version: u64,
+    },
+    /// The operator's stop does not stand.
+    NotHalted,
+    /// Nobody has used this key; the commit claims it.
+    KeyFree {
+        /// The digest of tenant, user, agent, capability and key.
+        scope: Digest,
+        /// The digest of the canonical request.
+        request: Digest,
+        /// For which action.
+        action: Id,
+    },
+    /// The grant holds.
+    GrantLive {
+        /// Which grant.
+        grant: Id,
+        /// At which moment, in milliseconds since 1970.
+        now_ms: u64,
+    },
+    /// Fewer approvals than this were opened in the session.
+    AsksBelow {
+        /// Which session, of the tenant of the log.
+        session: Id,
+        /// Since when, in milliseconds since 1970.
+        since_ms: u64,
+        /// The first number that is too many.
+        most: u32,
+    },
+    /// Fewer runs than this of the capability, in any version, were claimed
+    /// in the tenant.
+    CallsBelow {
+        /// Which capability.
+        capability: CapabilityName,
+        /// Since when, in milliseconds since 1970.
+        since_ms: u64,
+        /// The first number that is too many.
+        most: u32,
+    },
+}
+
+/// The condition that did not hold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Conflict {
+    /// Somebody else was faster.
+    Version {
+        /// The action as it is now; `None`: it does not exist.
+        current: Option<Box<Action>>,
+    },
+    /// The operator stopped everything.
+    Halted(Halt),
+    /// The key was used before.
+    Key {
+        /// With which request.
+        request: Digest,
+        /// For which action.
+        action: Id,
+    },
+    /// The grant does not exist, has ended or was taken back.
+    Grant,
+    /// So many approvals were opened since then.
+    Asks,
+    /// So many runs were claimed since then.
+    Calls {
+        /// Of which capability.
+        capability: CapabilityName,
+    },
+}
+
+/// Why a commit was not written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StoreError {
+    /// A condition did not hold.
+    Conflict(Conflict),
+    /// The store could not do it.
+    Problem(Problem),
+}
+
+impl From<Problem> for StoreError {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+/// What the harness remembers. Whatever belongs to another tenant is answered
+/// like what does not exist.
+pub trait Store: Send + Sync {
+    /// Writes all of it durably, or nothing. The answer is the number of each
+    /// event in its log.
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Vec<u64>, StoreError>>;
+
+    /// What an action is now.
+    fn action(&self, tenant: &Name, id: &Id) -> Result<Option<Action>, Problem>;
+
+    /// The action that an approval belongs to, even when it is no longer the
+    /// action's newest.
+    fn by_approval(&self, tenant: &Name, approval: &Id) -> Result<Option<Action>, Problem>;
+
+    /// What a key was claimed for: the request and the action.
+    fn key(&self, scope: &Digest) -> Result<Option<(Digest, Id)>, Problem>;
+
+    /// Actions, newest first.
+    fn actions(&self, tenant: &Name, filter: &ActionFilter) -> Result<Page<Action>, Problem>;
+
+    /// Approvals with their actions, oldest first.
+    fn approvals(&self, tenant: &Name, filter: &ApprovalFilter) -> Result<Page<(Action, Approval)>, Problem>;
+
+    /// A grant.
+    fn grant(&self, tenant: &Name, id: &Id) -> Result<Option<Grant>, Problem>;
+
+    /// Grants, oldest first.
+    fn grants(&self, tenant: &Name, filter: &GrantFilter) -> Result<Vec<Grant>, Problem>;
+
+    /// The last action of the task for whose approval this intent was declined.
+    fn declined(&self, tenant: &Name, task: &Id, intent: &Digest) -> Result<Option<Action>, Problem>;
+
+    /// How often this intent was approved and declined in the task.
+    fn tally(&self, tenant: &Name, task: &Id, intent: &Digest) -> Result<ApprovalTally, Problem>;
+
+    /// What a task has used so far.
+    fn task(&self, tenant: &Name, task: &Id) -> Result<TaskUse, Problem>;
+
+    /// Approvals that have to end now, the first to expire first: pending or
+    /// approved and not used.
+    fn expiring(&self, now_ms: u64, limit: u32) -> Result<Vec<Due>, Problem>;
+
+    /// Actions of all tenants that are running, oldest first: some of them
+    /// perhaps in processes that are gone.
+    fn running(&self, limit: u32) -> Result<Vec<Action>, Problem>;
+
+    /// The content of a payload. `None`: there never was one.
+    fn payload(&self, tenant: &Name, action: &Id, sha256: &Digest) -> Result<Option<Content>, Problem>;
+
+    /// Events of a session or of an action, in the order of the log.
+    fn events(&self, tenant: &Name, filter: &EventFilter) -> Result<Vec<Logged>, Problem>;
+
+    /// The operator's stop, where it stands. Asked before every run.
+    fn halted(&self) -> Result<Option<Halt>, Problem>;
+
+    /// Ticks after a commit by any process: at once for those of this store,
+    /// else within [`crate::WATCH_EVERY`]. It may tick without a change.
+    fn changes(&self) -> Result<watch::Receiver<u64>, Problem>;
+
+    /// Erases the contents of an action's payloads and records who did it.
+    /// `None`: there is no such action.
+    fn erase(
+        &self,
+        tenant: &Name,
+        action: &Id,
+        by: &Name,
+        at_ms: u64,
+    ) -> BoxFuture<'_, Result<Option<u64>, StoreError>>;
+}

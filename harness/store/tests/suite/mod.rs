@@ -1,0 +1,11 @@
+//! What every store promises, whatever it is made of.
+
+mod conditions;
+mod lists;
+mod log;
+mod made;
+
+pub(crate) use conditions::*;
+pub(crate) use lists::*;
+pub(crate) use log::*;
+pub(crate) use made::*;
