@@ -46,7 +46,7 @@ pub enum Answered {
 #[serde(deny_unknown_fields)]
 pub struct Offer {
     /// Its name, such as `once` or `session`.
-    pub id: Name,
+    pub id: Id,
     /// Yes or no.
     pub answer: Answered,
     /// For how much.
@@ -118,7 +118,7 @@ pub struct Answer {
     /// To which approval.
     pub approval: Id,
     /// Which offer was picked. `edit` where other arguments were given.
-    pub offer: Name,
+    pub offer: Id,
     /// Yes, no, or differently.
     pub answer: Answered,
     /// For how much.

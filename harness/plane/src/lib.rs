@@ -23,8 +23,10 @@
 //! ```
 
 pub mod arguments;
+pub mod machine;
 pub mod planning;
 
+mod cards;
 mod collect;
 mod command;
 mod ids;
@@ -36,8 +38,18 @@ mod slots;
 mod streams;
 mod watch;
 
+pub use cards::{Card, CardAnswer, CardClause, CardOffer};
 pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
 pub use registry::{Added, Builtin, Listed, Listing, Registry, Tool};
-pub use service::{ActionService, Parts, Submission};
+pub use service::{
+    ActionService, ActionView, Answering, AskLimits, Asking, Halted, Parts, People, PermissionRequest, PolicySource,
+    Recovered, Reply, Settings, Settled, Signed, Submission, Submitted, TaskContext,
+};
 pub use watch::{Unwatched, Watch};
+
+/// The JSON of our own types, for digests: field order is declaration order
+/// and maps are sorted, so it is the same every time.
+pub(crate) fn json(value: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_else(|error| unreachable!("our own types always serialise: {error}"))
+}

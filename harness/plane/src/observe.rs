@@ -1,7 +1,7 @@
 //! From what happened to the Observation.
 
 use env_contracts::{
-    Artifact, BoundFacts, Code, Content, Contract, DerivedEffects, Digest, Effects, Enforced, Evidence, Id, Notice,
+    Artifact, BoundFacts, CapabilityRef, Code, Content, Contract, DerivedEffects, Digest, Effects, Enforced, Evidence, Id, Notice,
     Observation, ObservationSchema, Outcome, OutcomeKind, Output, Principal, Problem, Provenance, SideEffects,
     StreamOutput, Times, Trust, Usage,
 };
@@ -37,7 +37,7 @@ impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
         let kind = match problem.code {
             Code::SchemaRejected | Code::ArgumentsInvalid => OutcomeKind::SchemaRejected,
-            Code::PolicyDenied => OutcomeKind::PolicyDenied,
+            Code::PolicyDenied | Code::Halted => OutcomeKind::PolicyDenied,
             Code::Drift => OutcomeKind::Drift,
             Code::Busy => OutcomeKind::Busy,
             Code::LimitHit => OutcomeKind::LimitHit,
@@ -45,6 +45,7 @@ impl From<Problem> for Refusal {
             Code::Interrupted => OutcomeKind::Interrupted,
             Code::ContractUnsatisfied
             | Code::ContractInvalid
+            | Code::ToolUnknown
             | Code::PathOutsideMounts
             | Code::WorkspaceUnavailable
             | Code::ArtifactUnknown
@@ -65,11 +66,11 @@ impl From<Problem> for Refusal {
 pub(crate) struct Story(pub(crate) Observation);
 
 impl Story {
-    pub(crate) fn new(action_id: Id, tool: &Tool, principal: &Principal) -> Self {
+    pub(crate) fn new(action_id: Id, capability: CapabilityRef, artifact: Digest, principal: &Principal) -> Self {
         Self(Observation {
             schema: ObservationSchema::V1,
             action_id,
-            capability: tool.manifest.capability(),
+            capability,
             intent: None,
             plan: None,
             outcome: Outcome::succeeded(None),
@@ -87,7 +88,7 @@ impl Story {
             provenance: Provenance {
                 runtime_version: env!("CARGO_PKG_VERSION").to_owned(),
                 backend: String::new(),
-                artifact: tool.registered.digest.clone(),
+                artifact,
                 principal: principal.clone(),
                 sources: Vec::new(),
             },

@@ -46,6 +46,8 @@ pub struct Asked<'a> {
     pub action_id: Id,
     /// Which plan of the action it would be, counted from 1.
     pub revision: u32,
+    /// Whether only a permission is asked for: there are no arguments then.
+    pub permission: bool,
 }
 
 /// Makes the plan, or says why there can't be one.
@@ -58,12 +60,12 @@ pub fn plan<'a>(
     ceiling: &Ceiling,
     backends: impl Iterator<Item = &'a dyn Backend> + Clone,
 ) -> Result<Planned, Refusal> {
-    let Asked { tool, request, received, principal, action_id, revision } = asked;
-    let arguments = arguments(tool, request, received)?;
+    let Asked { tool, request, received, principal, action_id, revision, permission } = asked;
+    let arguments = if permission { nothing()? } else { arguments(tool, request, received)? };
     let (contract, delta) = effective(tool, request, principal, ceiling)?;
     let (backend, contract, enforcement) = choose(backends, &contract)?;
     let rejected = |error: ArgumentsError| Refusal::new(OutcomeKind::SchemaRejected, Problem::of(&error));
-    let paths = tool.input.path_arguments(&arguments).map_err(rejected)?;
+    let paths = if permission { Vec::new() } else { tool.input.path_arguments(&arguments).map_err(rejected)? };
     let plan = Plan {
         action_id,
         revision,
@@ -76,6 +78,12 @@ pub fn plan<'a>(
         backend: backend.to_owned(),
     };
     Ok(Planned { plan, enforcement, paths, arguments, delta })
+}
+
+/// No arguments.
+fn nothing() -> Result<Canonical, Refusal> {
+    let empty = serde_json::Value::Object(serde_json::Map::new());
+    Canonical::from_value(&empty).map_err(|error| Refusal::from(Problem::of(&ArgumentsError::from(error))))
 }
 
 fn arguments(tool: &Tool, request: &ActionRequest, received: Option<&[u8]>) -> Result<Canonical, Refusal> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use env_contracts::canon::{Canonical, ParseLimits};
-use env_contracts::{Digest, Id, Observation, Outcome, Principal, Problem};
+use env_contracts::{Digest, Id, Observation, Outcome, Plan, Principal, Problem};
 use glovebox_events::{Action, ActionState, Asks, KeyClaim, LogKey, PayloadRole};
 use glovebox_runtime::Stop;
 
@@ -21,7 +21,9 @@ pub(super) struct Flight {
     pub(super) journal: Journal,
     pub(super) kept: Kept,
     pub(super) principal: Principal,
-    pub(super) tool: Arc<Tool>,
+    /// The tool; or why there is none any more. What ends without it ends all
+    /// the same.
+    tool: Result<Arc<Tool>, Problem>,
     pub(super) story: Story,
     pub(super) asking: Asking,
     /// What changed since it was approved, where that is why it is asked
@@ -89,8 +91,9 @@ impl Flight {
         };
         let payload = journal.payload(PayloadRole::Submission, &kept);
         journal.event(now.unix_millis, requested.event(payload))?;
-        let story = Story::new(id, &tool, &principal);
+        let story = Story::new(id, tool.manifest.capability(), tool.registered.digest.clone(), &principal);
         let asking = submission.asking;
+        let tool = Ok(tool);
         Ok(Self { journal, kept, principal, tool, story, asking, drift: Vec::new(), told: None, proposing: false })
     }
 
@@ -104,9 +107,14 @@ impl Flight {
             name: action.capability.name.clone(),
             version: Some(action.capability.version.clone()),
         };
-        let tool = parts.registry.get(&wanted)?;
+        let tool = parts.registry.get(&wanted);
         let principal = action.principal.clone();
-        let story = Story::new(action.id.clone(), &tool, &principal);
+        let artifact = match (&tool, &action.plan) {
+            (Ok(tool), _) => tool.registered.digest.clone(),
+            (Err(_), Some(plan)) => looking::payload::<Plan>(parts, &action, plan)?.artifact,
+            (Err(_), None) => Digest::of(b""),
+        };
+        let story = Story::new(action.id.clone(), action.capability.clone(), artifact, &principal);
         let journal = Journal::of(action);
         Ok(Self { journal, kept, principal, tool, story, asking, drift: Vec::new(), told: None, proposing: false })
     }
@@ -114,6 +122,11 @@ impl Flight {
     /// Its state, with what the store does not know yet.
     pub(super) fn state(&self) -> ActionState {
         self.journal.action().map_or(ActionState::Requested, |action| action.state)
+    }
+
+    /// The tool.
+    pub(super) fn tool(&self) -> Result<&Arc<Tool>, Problem> {
+        self.tool.as_ref().map_err(Clone::clone)
     }
 
     pub(super) fn action(&self) -> &Action {

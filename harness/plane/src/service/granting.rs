@@ -9,7 +9,6 @@ use super::ActionService;
 use super::binding::Ready;
 use super::deciding::granted;
 use super::flight::{Flight, Halt};
-use super::settings::is_agent;
 use crate::planning::Planned;
 
 impl ActionService {
@@ -174,10 +173,4 @@ pub(crate) fn describe(matcher: &Matcher) -> String {
             format!("`{capability}` with more than its contract gives: {}", clauses.join("; "))
         }
     }
-}
-
-/// Whether grants are worth offering to this requester: a person at their own
-/// machine is asked for each thing they do by themselves.
-pub(super) fn lasting(principal: &Principal) -> bool {
-    is_agent(principal) || principal.agent.is_none()
 }

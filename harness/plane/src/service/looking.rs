@@ -211,8 +211,17 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     })
 }
 
-/// Whether an action is over or on its way.
-pub fn open_states() -> Vec<ActionState> {
+/// By whom an action was declined, and with what words.
+pub(super) fn said(parts: &Parts, action: &Action) -> Result<String, Problem> {
+    let answer = action.approval.as_ref().and_then(|approval| approval.answer.as_ref());
+    let Some(answer) = answer else { return Ok("somebody".to_owned()) };
+    let words = answer.words.as_ref().map(|words| content(parts, action, words)).transpose()?.flatten();
+    let words = words.map_or_else(String::new, |words| format!(": {}", String::from_utf8_lossy(&words)));
+    Ok(format!("`{}`{words}", answer.by.name))
+}
+
+/// The states of what has not ended.
+pub(super) fn open_states() -> Vec<ActionState> {
     use ActionState::{Authorized, Requested, Running, Validated, WaitingApproval};
     vec![Requested, Validated, WaitingApproval, Authorized, Running]
 }

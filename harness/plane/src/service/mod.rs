@@ -23,10 +23,15 @@ mod submission;
 mod waiting;
 
 pub use answering::{Answering, Reply, Settled};
+pub use deciding::PolicySource;
+pub(crate) use granting::describe;
+pub use halting::Halted;
 pub use looking::ActionView;
 pub use people::{People, Signed};
 pub use permission::PermissionRequest;
+pub use recovering::Recovered;
 pub use settings::{AskLimits, Settings};
+pub(crate) use submission::Kept;
 pub use submission::{Asking, Submission, TaskContext};
 
 use std::path::PathBuf;
@@ -35,7 +40,6 @@ use std::sync::Arc;
 use env_contracts::{ByteSize, Ceiling, Code, Id, Observation, Principal, Problem, Wanted};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_events::{Action, Asks};
-use glovebox_policy::PolicySource;
 use glovebox_runtime::{Admission, Authority, Clock, Runtime, Stop};
 use glovebox_store::{Condition, Conflict, Store};
 

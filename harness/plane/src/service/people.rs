@@ -63,7 +63,7 @@ pub(super) fn statement(action: &Action, approval: &Approval, answer: &Answer) -
         offer: answer.offer.clone(),
         verdict,
         scope: scope_word(answer),
-        delta: Some(offered(offer)),
+        delta: Some(offered(offer, answer.edit.as_ref())),
         words: answer.words.clone(),
         decided_at_ms: answer.at_ms,
     })
@@ -78,10 +78,12 @@ fn scope_word(answer: &Answer) -> Name {
     })
 }
 
-/// The digest of an offer with all that it would grant.
-fn offered(offer: &Offer) -> Digest {
+/// The digest of an offer with all that it would grant, and of what the person
+/// left of it.
+fn offered(offer: &Offer, narrowed: Option<&Digest>) -> Digest {
     let mut hasher = Hasher::new("glovebox/offer/v1");
     hasher.part("offer", &crate::json(offer));
+    hasher.part("narrowed", narrowed.map_or("", Digest::as_str).as_bytes());
     hasher.finish()
 }
 

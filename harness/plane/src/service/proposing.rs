@@ -83,10 +83,11 @@ impl ActionService {
             principal: &flight.principal,
             action_id: id,
             revision,
+            permission: action.asks == Asks::Permission,
         };
         let backends = parts.runtime.backends().iter().map(|backend| &**backend as &dyn Backend);
         let planned = plan(asked, &parts.ceiling, backends)?;
-        flight.story.narrowed(&flight.tool.manifest.contract, &planned.plan.contract);
+        flight.story.narrowed(&flight.tool()?.manifest.contract, &planned.plan.contract);
         flight.story.planned(planned.plan.effects, &planned.plan.backend, planned.enforcement.clone());
         if fresh {
             let payload = flight.journal.payload(PayloadRole::Plan, &planned.plan);

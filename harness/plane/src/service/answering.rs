@@ -1,0 +1,362 @@
+//! Answering: what a person decided, recorded once.
+
+use std::sync::Arc;
+
+use env_contracts::{Code, Digest, Id, Outcome, OutcomeKind, Problem, Scope};
+use glovebox_events::{
+    Action, ActionState, Answer, Answered, Approval, ApprovalState, Approver, Asks, Control, Grant, GrantScope,
+    Offer, PayloadRole, What,
+};
+use glovebox_runtime::Stop;
+use glovebox_store::{ActionFilter, Record};
+use serde::Serialize;
+
+use super::flight::{Flight, Halt};
+use super::halting::{problem_of, word};
+use super::people::{Signed, statement};
+use super::submission::{Edit, EditSchema};
+use super::{ActionService, Asking, Submitted, looking, permission};
+use crate::observe::{Refusal, Story};
+use crate::watch::Unwatched;
+
+/// The longest that a person can say with an answer, in bytes: a page. It is
+/// handed to a model.
+const MAX_WORDS: usize = 4000;
+
+/// The longest arguments that a person can put in place, in bytes: as long as
+/// those of a request.
+const MAX_EDIT: usize = 1 << 20;
+
+/// An answer as a door received it.
+pub struct Reply {
+    /// To which approval.
+    pub approval: Id,
+    /// The plan digest that was on the screen, or its beginning. Absent: the
+    /// door showed the approval of this id and no other.
+    pub seen: Option<String>,
+    /// What was answered.
+    pub answer: Answering,
+    /// What the person said. It is handed to whoever asked.
+    pub words: Option<String>,
+}
+
+/// What was answered.
+pub enum Answering {
+    /// One of the offers.
+    Offer {
+        /// Which one.
+        id: Id,
+        /// What is left of a permission, where less is given than was asked.
+        narrowed: Option<Scope>,
+    },
+    /// Other arguments, or another scope: a new plan, decided anew.
+    Edit {
+        /// All of the arguments, as JSON.
+        arguments: Option<String>,
+        /// The scope.
+        scope: Option<Scope>,
+    },
+}
+
+/// What became of an answer.
+#[derive(Debug, Serialize)]
+pub struct Settled {
+    /// The approval, as it is now.
+    pub approval: Approval,
+    /// The action, as it is now.
+    pub action: Action,
+    /// The grant that the answer made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Grant>,
+    /// Whether the same answer had been given before; then it counts once.
+    pub repeated: bool,
+}
+
+impl ActionService {
+    /// Records a person's answer. Approving runs nothing: whoever asked does.
+    ///
+    /// The first answer counts. The same one again gets the same result.
+    ///
+    /// # Errors
+    /// `approval-unknown`, `approval-closed`, `expired`, `not-eligible`,
+    /// `usage` for what was not offered.
+    pub async fn answer(&self, by: Signed<'_>, reply: Reply) -> Result<Settled, Problem> {
+        check(&reply)?;
+        loop {
+            let tenant = &by.principal.tenant;
+            let known = self.parts.store.by_approval(tenant, &reply.approval)?;
+            let action = known.ok_or_else(|| looking::unknown_approval(&reply.approval))?;
+            let approval = self.that_approval(&action, &reply.approval)?;
+            if let Some(settled) = self.closed(&by, &reply, &action, &approval)? {
+                return Ok(settled);
+            }
+            match self.record(&by, &reply, action, approval).await {
+                Ok(settled) => return Ok(settled),
+                Err(Halt::Changed) => {}
+                Err(Halt::Failed(problem)) => return Err(problem),
+                Err(Halt::Refused(refusal)) => return Err(problem_of(refusal)),
+            }
+        }
+    }
+
+    /// What there is to say about an approval that nobody can answer any more.
+    fn closed(
+        &self,
+        by: &Signed<'_>,
+        reply: &Reply,
+        action: &Action,
+        approval: &Approval,
+    ) -> Result<Option<Settled>, Problem> {
+        if approval.state == ApprovalState::Pending {
+            return Ok(None);
+        }
+        let given = approval.answer.as_ref();
+        let again = given.is_some_and(|answer| {
+            let same = match &reply.answer {
+                Answering::Offer { id, .. } => answer.offer == *id,
+                Answering::Edit { .. } => answer.answer == Answered::Edit,
+            };
+            let words = reply.words.as_ref().map(|words| Digest::of(words.as_bytes()));
+            same && answer.by.name == by.name() && answer.words == words
+        });
+        if again {
+            let (approval, action) = (approval.clone(), action.clone());
+            return Ok(Some(Settled { approval, action, grant: None, repeated: true }));
+        }
+        let who = given.map_or_else(String::new, |answer| format!(" by `{}`", answer.by.name));
+        let state = approval.state.as_str();
+        let code = if approval.state == ApprovalState::Expired { Code::Expired } else { Code::ApprovalClosed };
+        Err(Problem::new(code, format!("approval `{}` is {state}{who}: the answer changes nothing", approval.id)))
+    }
+
+    async fn record(
+        &self,
+        by: &Signed<'_>,
+        reply: &Reply,
+        action: Action,
+        approval: Approval,
+    ) -> Result<Settled, Halt> {
+        // A clock that jumps back makes no answer earlier than its question.
+        let now = self.now_ms().max(approval.opened_ms);
+        if approval.expires_ms.is_some_and(|expires| now >= expires) {
+            let mut flight = Flight::of(&self.parts, action, Asking::Leave).map_err(Halt::Failed)?;
+            self.expire(&mut flight, &approval.id, "nobody answered in time").await?;
+            let message = format!("approval `{}` expired before this answer came", approval.id);
+            return Err(Problem::new(Code::Expired, message).into());
+        }
+        if let Some(seen) = &reply.seen
+            && (seen.len() < Digest::SHORT || !approval.digest.as_str().starts_with(seen.as_str()))
+        {
+            let message = format!("plan `{seen}` was answered, and approval `{}` is for {}", approval.id, approval.digest.short());
+            return Err(Problem::new(Code::Drift, message).into());
+        }
+        self.eligible(by, &action, &approval)?;
+        let mut flight = Flight::of(&self.parts, action, Asking::Leave).map_err(Halt::Failed)?;
+        let words = reply.words.as_ref().map(|words| flight.journal.text(PayloadRole::Words, words));
+        let (answer, offer) = self.answer_of(by, reply, &approval, &mut flight, now, words)?;
+        let grant = self.grant_of(by, &flight, &approval, &answer, offer.as_ref(), reply)?;
+        flight.journal.event(now, What::ApprovalAnswered { answer: Box::new(answer.clone()) })?;
+        if let Some(grant) = &grant {
+            let what = What::GrantMade { grant: Box::new(grant.clone()) };
+            flight.journal.beside(now, what, Some(Record::Grant(Box::new(grant.clone()))));
+        }
+        match answer.answer {
+            Answered::Approve if flight.action().asks == Asks::Permission => self.given(&mut flight, grant.as_ref()).await?,
+            Answered::Approve | Answered::Edit => self.write(&mut flight).await?,
+            Answered::Decline => self.declined(&mut flight, &answer, reply.words.as_deref()).await?,
+        }
+        if answer.control == Control::StopTask {
+            self.stop_task(&flight, by).await?;
+        }
+        if answer.answer == Answered::Edit {
+            self.propose_edit(flight.action().clone()).await?;
+        }
+        let action = self.parts.store.action(&by.principal.tenant, flight.journal.id())?;
+        let action = action.unwrap_or_else(|| flight.action().clone());
+        let approval = self.that_approval(&action, &reply.approval)?;
+        Ok(Settled { approval, action, grant, repeated: false })
+    }
+
+    /// Whether this person may answer. No agent may, least of all the one
+    /// that asks.
+    fn eligible(&self, by: &Signed<'_>, action: &Action, approval: &Approval) -> Result<(), Problem> {
+        if by.principal.agent.is_some() || !by.principal.chain.is_empty() {
+            return Err(Problem::new(Code::NotEligible, "an agent approves nothing"));
+        }
+        let (name, assurance) = (by.name(), by.assurance());
+        let policy = self.parts.policy.current();
+        let own = policy.classes_of(name.as_str(), assurance, &action.principal);
+        if own.iter().any(|class| approval.classes.contains(class)) {
+            return Ok(());
+        }
+        let classes: Vec<&str> = approval.classes.iter().map(env_contracts::Name::as_str).collect();
+        let message = format!(
+            "`{name}` ({assurance}) is none of those who may answer: {}",
+            if classes.is_empty() { "nobody is".to_owned() } else { classes.join(", ") }
+        );
+        Err(Problem::new(Code::NotEligible, message))
+    }
+
+    fn answer_of(
+        &self,
+        by: &Signed<'_>,
+        reply: &Reply,
+        approval: &Approval,
+        flight: &mut Flight,
+        now: u64,
+        words: Option<Digest>,
+    ) -> Result<(Answer, Option<Offer>), Problem> {
+        let approver = Approver { name: by.name(), assurance: by.assurance(), channel: by.channel.clone() };
+        let blank = |offer: Id, answer, scope, control, edit| Answer {
+            approval: approval.id.clone(),
+            offer,
+            answer,
+            scope,
+            control,
+            seen: approval.digest.clone(),
+            words: words.clone(),
+            edit,
+            by: approver.clone(),
+            signature: None,
+            at_ms: now,
+        };
+        match &reply.answer {
+            Answering::Offer { id, narrowed } => {
+                let Some(offer) = approval.offers.iter().find(|offer| offer.id == *id) else {
+                    let all: Vec<&str> = approval.offers.iter().map(|offer| offer.id.as_str()).collect();
+                    let message = format!("`{id}` is not offered");
+                    return Err(Problem::new(Code::Usage, message).with_help(format!("offered are: {}", all.join(", "))));
+                };
+                let edit = narrowed.clone().map(|scope| {
+                    let edit = Edit { schema: EditSchema::V1, arguments: None, scope: Some(scope) };
+                    flight.journal.payload(PayloadRole::Edit, &edit)
+                });
+                let mut answer = blank(offer.id.clone(), offer.answer, offer.scope, offer.control, edit);
+                if let Some(key) = by.key {
+                    let signed = statement(flight.action(), approval, &answer).map(|statement| key.sign(&statement));
+                    answer.signature = signed.map(|signature| signature.to_string());
+                }
+                Ok((answer, Some(offer.clone())))
+            }
+            Answering::Edit { arguments, scope } => {
+                let before = flight.kept.clone();
+                let edit = Edit {
+                    schema: EditSchema::V1,
+                    arguments: arguments.clone().or(before.received),
+                    scope: scope.clone().or(before.request.scope),
+                };
+                let payload = flight.journal.payload(PayloadRole::Edit, &edit);
+                let id = word("edit").as_str().parse().unwrap_or_else(|error| unreachable!("a word of ours: {error}"));
+                Ok((blank(id, Answered::Edit, GrantScope::Once, Control::Continue, Some(payload)), None))
+            }
+        }
+    }
+
+    /// The grant that an answer makes.
+    fn grant_of(
+        &self,
+        by: &Signed<'_>,
+        flight: &Flight,
+        approval: &Approval,
+        answer: &Answer,
+        offer: Option<&Offer>,
+        reply: &Reply,
+    ) -> Result<Option<Grant>, Problem> {
+        let Some((matcher, lasts)) = offer.and_then(|offer| Some((offer.matcher.clone()?, offer.lasts_ms?))) else {
+            return Ok(None);
+        };
+        let matcher = match &reply.answer {
+            Answering::Offer { narrowed: Some(scope), .. } => {
+                permission::narrowed(&matcher, scope, &flight.tool()?.manifest.contract)?
+            }
+            _ => matcher,
+        };
+        let action = flight.action();
+        let session = matches!(answer.scope, GrantScope::Session | GrantScope::Task).then(|| action.session.clone());
+        let task = (answer.scope == GrantScope::Task).then(|| action.task.clone());
+        let policy = self.parts.policy.current();
+        Ok(Some(Grant {
+            id: self.parts.ids.random(),
+            principal: action.principal.clone(),
+            session,
+            task,
+            scope: answer.scope,
+            matcher,
+            approval: approval.id.clone(),
+            action: action.id.clone(),
+            by: answer.by.clone(),
+            classes: policy.classes_of(by.name().as_str(), by.assurance(), &action.principal),
+            made_ms: answer.at_ms,
+            expires_ms: answer.at_ms.saturating_add(lasts),
+            revoked: None,
+        }))
+    }
+
+    async fn write(&self, flight: &mut Flight) -> Result<(), Halt> {
+        match flight.journal.commit(&*self.parts.store).await {
+            Ok(_) => Ok(()),
+            Err(super::journal::Lost::Changed) => Err(Halt::Changed),
+            Err(lost) => Err(Halt::Failed(self.lost(lost))),
+        }
+    }
+
+    /// Ends a declined action, with the person's words in its Observation.
+    async fn declined(&self, flight: &mut Flight, answer: &Answer, words: Option<&str>) -> Result<(), Halt> {
+        let said = words.map_or_else(String::new, |words| format!(": {words}"));
+        let mut message = format!("`{}` declined{said}", answer.by.name);
+        if answer.control == Control::StopTask {
+            message.push_str(" (and stopped the task)");
+        }
+        let outcome = Refusal::new(OutcomeKind::Declined, Problem::new(Code::Declined, message)).0;
+        self.end(flight, outcome).await.map(drop)
+    }
+
+    /// Ends a permission request with what was granted.
+    async fn given(&self, flight: &mut Flight, grant: Option<&Grant>) -> Result<(), Halt> {
+        flight.story.0.data = grant.map_or(serde_json::Value::Null, |grant| {
+            serde_json::json!({ "grant": grant.id, "matcher": grant.matcher, "expires_ms": grant.expires_ms })
+        });
+        flight.story = Story(flight.story.0.clone());
+        self.end(flight, Outcome::succeeded(None)).await.map(drop)
+    }
+
+    /// Cancels what else the task has under way.
+    async fn stop_task(&self, flight: &Flight, by: &Signed<'_>) -> Result<(), Halt> {
+        let task = &flight.kept.context.task;
+        let filter = ActionFilter { task: Some(task.clone()), states: looking::open_states(), ..ActionFilter::default() };
+        for action in self.parts.store.actions(&by.principal.tenant, &filter)?.items {
+            let stop = glovebox_events::StopAsked { by: by.name(), at_ms: self.now_ms(), why: word("task-stopped") };
+            match self.stop_one(action, stop).await {
+                // It went on by itself meanwhile, or ended.
+                Ok(()) | Err(Halt::Changed | Halt::Refused(_)) => {}
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(())
+    }
+
+    /// Plans and decides what was edited, so that the next question is there
+    /// at once. It never runs: that is for whoever asked.
+    async fn propose_edit(&self, action: Action) -> Result<(), Halt> {
+        debug_assert_eq!(action.state, ActionState::Requested);
+        let mut flight = Flight::of(&self.parts, action, Asking::Leave).map_err(Halt::Failed)?;
+        flight.proposing = true;
+        match self.go_on(flight, Arc::new(Unwatched), &Stop::default()).await.map_err(Halt::Failed)? {
+            Submitted::Done(_) | Submitted::Waiting(_) => Ok(()),
+        }
+    }
+}
+
+fn check(reply: &Reply) -> Result<(), Problem> {
+    let long = |what: &str, most: usize| Problem::new(Code::Usage, format!("{what} has more than {most} bytes"));
+    if reply.words.as_ref().is_some_and(|words| words.len() > MAX_WORDS) {
+        return Err(long("what is said with the answer", MAX_WORDS));
+    }
+    match &reply.answer {
+        Answering::Edit { arguments: None, scope: None } => {
+            Err(Problem::new(Code::Usage, "an edit gives other arguments or another contract"))
+        }
+        Answering::Edit { arguments: Some(text), .. } if text.len() > MAX_EDIT => Err(long("the arguments", MAX_EDIT)),
+        _ => Ok(()),
+    }
+}

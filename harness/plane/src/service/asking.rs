@@ -1,0 +1,123 @@
+//! Opening an approval: the question that a person gets.
+
+use env_contracts::{ApprovalNeed, Assurance, Code, Name, OutcomeKind, Problem};
+use glovebox_events::{Approval, ApprovalState, AskedFor, What};
+use glovebox_policy::Decision;
+use glovebox_store::{Condition, Conflict};
+
+use super::binding::Ready;
+use super::flight::{Flight, Halt, Step};
+use super::journal::Lost;
+use super::{ActionService, Asking, looking};
+use crate::observe::Refusal;
+
+impl ActionService {
+    /// Opens an approval for what is bound, unless it was declined before,
+    /// nobody can answer, or too much was asked.
+    pub(super) async fn ask(&self, flight: &mut Flight, ready: &Ready, decision: &Decision) -> Result<Step, Halt> {
+        self.declined_before(flight, &ready.bound.intent)?;
+        if flight.asking == Asking::Never {
+            return Err(unattended(decision).into());
+        }
+        let offers = self.offers(flight, ready, decision)?;
+        let reason = if !flight.drift.is_empty() {
+            AskedFor::Drift
+        } else if !ready.planned.delta.is_empty() {
+            AskedFor::Delta
+        } else if flight.kept.request.approval == ApprovalNeed::Always {
+            AskedFor::Requester
+        } else {
+            AskedFor::Policy
+        };
+        let approval = Approval {
+            id: self.parts.ids.random(),
+            revision: flight.action().revision,
+            digest: ready.bound.digest.clone(),
+            intent: ready.bound.intent.clone(),
+            asked_for: reason,
+            changed: std::mem::take(&mut flight.drift),
+            reasons: decision.for_people.clone(),
+            classes: decision.classes.clone(),
+            offers,
+            preview: decision.preview,
+            opened_ms: self.now_ms(),
+            expires_ms: None,
+            nobody_reachable: false,
+            state: ApprovalState::Pending,
+            answer: None,
+        };
+        self.open(flight, approval).await
+    }
+
+    /// Writes an approval down. What was asked is durable before anybody is
+    /// told.
+    pub(super) async fn open(&self, flight: &mut Flight, mut approval: Approval) -> Result<Step, Halt> {
+        let (now, settings) = (approval.opened_ms, &self.parts.settings);
+        let after = |span: std::time::Duration| {
+            now.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+        };
+        approval.expires_ms = settings.ttl.map(after);
+        if !self.reachable(flight, &approval.classes)? {
+            approval.nobody_reachable = true;
+            let grace = after(settings.grace);
+            approval.expires_ms = Some(approval.expires_ms.map_or(grace, |expires| expires.min(grace)));
+        }
+        let since_ms = now.saturating_sub(u64::try_from(settings.asks.per.as_millis()).unwrap_or(u64::MAX));
+        let session = flight.kept.context.session.clone();
+        flight.journal.mark();
+        flight.journal.event(now, What::ApprovalOpened { approval: Box::new(approval) })?;
+        flight.journal.condition(Condition::AsksBelow { session, since_ms, most: settings.asks.most });
+        flight.journal.condition(Condition::NotHalted);
+        match flight.journal.commit(&*self.parts.store).await {
+            Ok(_) => Ok(Step::Again),
+            Err(Lost::Changed) => Err(Halt::Changed),
+            Err(Lost::Refused(Conflict::Asks)) => {
+                flight.journal.back();
+                let per = env_contracts::Span(settings.asks.per);
+                let message =
+                    format!("this session asked {} times within {per}, which is as often as it may", settings.asks.most);
+                let problem = Problem::new(Code::AskLimited, message);
+                Err(Refusal::new(OutcomeKind::AskLimited, problem).into())
+            }
+            Err(Lost::Refused(Conflict::Halted(halt))) => {
+                flight.journal.back();
+                Err(Refusal::from(super::halting::halted(&halt)).into())
+            }
+            Err(lost) => Err(Halt::Failed(self.lost(lost))),
+        }
+    }
+
+    /// A person said no to exactly this in this task: it is not asked again.
+    fn declined_before(&self, flight: &Flight, intent: &env_contracts::Digest) -> Result<(), Halt> {
+        let task = &flight.kept.context.task;
+        let Some(action) = self.parts.store.declined(&flight.principal.tenant, task, intent)? else { return Ok(()) };
+        let before = looking::said(&self.parts, &action)?;
+        let message = format!("the same was declined in this task before, by {before}");
+        Err(Refusal::new(OutcomeKind::Declined, Problem::new(Code::Declined, message)).which("before").into())
+    }
+
+    /// Whether anybody is known who may answer.
+    fn reachable(&self, flight: &Flight, classes: &[Name]) -> Result<bool, Problem> {
+        let policy = self.parts.policy.current();
+        let may = |name: &Name, assurance: Assurance| {
+            let own = policy.classes_of(name.as_str(), assurance, &flight.principal);
+            own.iter().any(|class| classes.contains(class))
+        };
+        if may(&flight.principal.user, Assurance::SameUser) {
+            return Ok(true);
+        }
+        Ok(self.parts.people.known()?.iter().any(|(name, assurance)| may(name, *assurance)))
+    }
+}
+
+/// The end of an action for which somebody would have to be asked, where
+/// nobody is.
+pub(super) fn unattended(decision: &Decision) -> Refusal {
+    let why = decision.for_model.first().map_or_else(String::new, |why| format!(" ({why})"));
+    let classes: Vec<&str> = decision.classes.iter().map(Name::as_str).collect();
+    let message = format!(
+        "approval unavailable (unattended): policy wants it decided by {}{why}, and nobody can be asked here",
+        classes.join(" or ")
+    );
+    Refusal::new(OutcomeKind::Unattended, Problem::new(Code::Unattended, message))
+}

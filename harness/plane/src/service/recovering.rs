@@ -1,0 +1,81 @@
+//! After a crash: what ran in a process that is gone, and what waited too
+//! long.
+
+use env_contracts::{Code, DerivedEffects, OutcomeKind, Problem, SideEffects};
+use glovebox_events::{Action, What};
+
+use super::ActionService;
+use super::flight::{Flight, Halt};
+use super::Asking;
+use crate::observe::Refusal;
+
+/// How much is looked at in one go; what is left is found by the next look.
+const BATCH: u32 = 1000;
+
+/// What was found and ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Recovered {
+    /// Actions whose process is gone.
+    pub lost: u64,
+    /// Actions whose approval expired.
+    pub expired: u64,
+}
+
+impl ActionService {
+    /// Ends what ran in processes that are gone, and what waited too long.
+    /// Nothing is run again: what may have changed something is `unknown`
+    /// until somebody looks. Cheap where there is nothing to do.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn recover(&self) -> Result<Recovered, Problem> {
+        let store = &self.parts.store;
+        let mut out = Recovered::default();
+        for action in store.running(BATCH)? {
+            let alive = action.holder.as_ref().map_or(Ok(false), |holder| store.holder_alive(holder))?;
+            if !alive && self.lost_holder(action).await? {
+                out.lost += 1;
+            }
+        }
+        for due in store.expiring(self.now_ms(), BATCH)? {
+            let Some(action) = store.action(&due.tenant, &due.action)? else { continue };
+            let Ok(mut flight) = Flight::of(&self.parts, action, Asking::Leave) else { continue };
+            match self.expire(&mut flight, &due.approval, "nobody answered in time").await {
+                Ok(_) => out.expired += 1,
+                Err(Halt::Changed | Halt::Refused(_)) => {}
+                Err(Halt::Failed(problem)) => return Err(problem),
+            }
+        }
+        Ok(out)
+    }
+
+    /// Ends an action whose process is gone. Returns whether it was we who
+    /// did.
+    pub(super) async fn lost_holder(&self, action: Action) -> Result<bool, Problem> {
+        let Some(holder) = action.holder.clone() else { return Ok(false) };
+        let effects = action.effects.unwrap_or(DerivedEffects::External);
+        let mut flight = Flight::of(&self.parts, action, Asking::Leave)?;
+        let verify = flight.tool.manifest.verify.clone();
+        flight.story.0.effects.derived = effects;
+        let refusal = if effects == DerivedEffects::External {
+            flight.story.0.effects.side_effects = SideEffects::Possible;
+            let message = "the process that ran it is gone, and whether it took effect is not known";
+            let problem = Problem::new(Code::Unknown, message);
+            let problem = match verify {
+                Some(verify) => problem.with_help(format!("run `{verify}` to find out, before it is done again")),
+                None => problem.with_help("look whether it took effect, before it is done again"),
+            };
+            Refusal::new(OutcomeKind::Unknown, problem).which("worker-lost")
+        } else {
+            let message = "the process that ran it is gone; it can't have changed anything outside";
+            Refusal::new(OutcomeKind::Interrupted, Problem::new(Code::Interrupted, message)).which("worker-lost")
+        };
+        flight.journal.event(self.now_ms(), What::HolderLost { holder })?;
+        match self.end(&mut flight, refusal.0).await {
+            Ok(_) => Ok(true),
+            Err(Halt::Changed | Halt::Refused(_)) => Ok(false),
+            Err(Halt::Failed(problem)) => Err(problem),
+        }
+    }
+}
+
