@@ -145,6 +145,48 @@ pub struct DeclaredEffects {
     /// Whether it can be undone.
     #[serde(default)]
     pub reversible: bool,
+    /// What people want to be asked about: the shipped policy does.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub classes: BTreeSet<EffectClass>,
+}
+
+/// A kind of effect that is more than a change of files. Declaring one is a
+/// claim of more effect, and so counts whoever wrote the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EffectClass {
+    /// Something is said to people outside: a mail, a post, a comment.
+    Message,
+    /// Something is published for others to install or to use.
+    Release,
+    /// Money moves, or an obligation to pay begins.
+    Payment,
+    /// Something is deleted that nobody can bring back.
+    Delete,
+    /// A system changes that people are using.
+    Production,
+}
+
+impl EffectClass {
+    /// Every class.
+    pub const ALL: [Self; 5] = [Self::Message, Self::Release, Self::Payment, Self::Delete, Self::Production];
+
+    /// The class as a manifest spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Release => "release",
+            Self::Payment => "payment",
+            Self::Delete => "delete",
+            Self::Production => "production",
+        }
+    }
+}
+
+impl std::fmt::Display for EffectClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// Whether something outside the sandbox changes.

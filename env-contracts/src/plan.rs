@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Hasher;
-use crate::{Access, CapabilityRef, Contract, Digest, GuestPath, Id, Name, Version};
+use crate::{Access, CapabilityRef, Contract, Delegation, Digest, GuestPath, Id, Name, Source, Version};
 
 /// Who asks, as the channel knows it: never from the request's body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +67,28 @@ pub enum DerivedEffects {
     Workspace,
     /// Anything else.
     External,
+}
+
+impl DerivedEffects {
+    /// What a contract lets an action do: *none* only without writable folders
+    /// but its own, network, secrets and delegated identity; *workspace* with
+    /// overlays only; else *external*.
+    pub fn of(contract: &Contract) -> Self {
+        let outside = !contract.network.egress.is_empty()
+            || !contract.network.ingress.is_empty()
+            || !contract.secrets.is_empty()
+            || contract.identity.delegation != Delegation::None;
+        let own = |source: &Source| matches!(source, Source::Scratch | Source::Outputs);
+        let changes =
+            |access| contract.filesystem.iter().any(move |mount| mount.access == access && !own(&mount.source));
+        if outside || changes(Access::Write) {
+            Self::External
+        } else if changes(Access::Overlay) {
+            Self::Workspace
+        } else {
+            Self::None
+        }
+    }
 }
 
 /// What binding found: the facts that a plan alone does not know.

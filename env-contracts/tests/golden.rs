@@ -50,6 +50,7 @@ fn golden_files_in_toml_are_read_without_loss() {
     survives("tool.v1.toml", Manifest::from_toml);
     survives("tool.command.v1.toml", Manifest::from_toml);
     survives("tool.export.v1.toml", Manifest::from_toml);
+    survives("tool.classes.v1.toml", Manifest::from_toml);
     survives("ceiling.v1.toml", Ceiling::from_toml);
     survives("scope.v1.toml", Scope::from_toml);
 }

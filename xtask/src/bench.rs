@@ -15,6 +15,8 @@ pub(crate) enum Bench {
     Wasm,
     /// Cells against execution in process and against `bwrap`.
     Cell,
+    /// Decisions of policy: 500 rules against their budget of a millisecond.
+    Policy,
 }
 
 /// Runs one; `args` are its own.
@@ -22,6 +24,7 @@ pub(crate) fn run(root: &Root, bench: Bench, args: &[OsString]) -> Result<()> {
     let targets: &[&str] = match bench {
         Bench::Wasm => &["wasm", "one_shot"],
         Bench::Cell => &["cell"],
+        Bench::Policy => &["policy"],
     };
     // `--workspace` keeps the feature set of the tests, and with it their build of wasmtime.
     let mut cargo = root.cargo();

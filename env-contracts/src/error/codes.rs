@@ -63,6 +63,8 @@ codes! {
     ConfigInvalid = "config-invalid", exit 2, http 500, retry false, "correct what is named; `glovebox doctor` goes on with the rest, and docs/config.md lists every key";
     /// The operator's ceiling is not valid: nothing runs until it is.
     CeilingInvalid = "ceiling-invalid", exit 2, http 500, retry false, "correct the named key; `glovebox config show --ceiling=shipped` prints a whole ceiling with comments to compare with";
+    /// A policy file, the approvers or a test beside them is not valid: nothing is decided by it until it is.
+    PolicyInvalid = "policy-invalid", exit 2, http 500, retry false, "correct what is named; `glovebox policy check` lists every problem with its line, and docs/policy.md what a rule can see";
     /// A file named on the command line is missing or can't be read.
     FileUnreadable = "file-unreadable", exit 2, http 400, retry false, "check the path and its permissions";
     /// A workspace folder is missing, is not a folder, or can't be opened.

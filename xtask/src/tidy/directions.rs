@@ -94,6 +94,22 @@ const RULES: &[Rule] = &[
         why: "who decided is checked by what knows no database and no door",
     },
     Rule {
+        from: "/*",
+        except: &["/harness/policy"],
+        deny: &["cedar-policy", "cedar-policy-*"],
+        allow: &[],
+        tests_too: true,
+        why: "Cedar lives in harness/policy alone; go through `Policy`",
+    },
+    Rule {
+        from: "/harness/policy",
+        except: &[],
+        deny: &["/*", "tokio", "tokio-*", "async-*", "rusqlite", "sqlx"],
+        allow: &["/env-contracts"],
+        tests_too: true,
+        why: "policy decides about facts that it is given: nothing of ours but the wire vocabulary, no database, nothing to wait for",
+    },
+    Rule {
         from: "/runtime/capture",
         except: &[],
         deny: &["/*"],
@@ -218,6 +234,9 @@ mod tests {
             ("harness/identity", "/harness/store", false),
             ("runtime/wasm", "seccompiler", false),
             ("harness/mcp", "/harness/cli", false),
+            ("harness/plane", "cedar-policy", false),
+            ("harness/policy", "/runtime/core", true),
+            ("harness/policy", "rusqlite", false),
             ("runtime/core", "anyhow", false),
         ] {
             assert_eq!(check(folder, label, dev), 1, "{folder} → {label}");
@@ -238,6 +257,9 @@ mod tests {
             ("runtime/artifacts", "/env-contracts", false),
             ("runtime/container", "bollard", false),
             ("harness/plane", "/runtime/core", false),
+            ("harness/plane", "/harness/policy", false),
+            ("harness/policy", "cedar-policy", false),
+            ("harness/policy", "/env-contracts", false),
             ("harness/cli", "/runtime/wasm", false),
             ("harness/cli", "anyhow", false),
         ] {

@@ -1,0 +1,293 @@
+//! A policy: rules and approvers, and how they decide.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use cedar_policy::{Authorizer, Decision as CedarDecision, PolicyId};
+use env_contracts::{Assurance, Digest, Manifest, Name, Principal, Verdict};
+
+use crate::approvers::Approvers;
+use crate::check;
+use crate::error::{PolicyError, PolicyProblem};
+use crate::request::{Approval, Prepared};
+use crate::rules::{File, Known, Rules};
+use crate::source::Sources;
+use crate::stamp;
+use crate::{Decision, Facts, GivenScope, Policy, Reason, Rule, Source};
+
+/// A policy that was read, and checked or known to have been checked.
+#[derive(Debug)]
+pub struct PolicySet {
+    pub(crate) rules: Rules,
+    pub(crate) approvers: Approvers,
+    /// The texts of the rules' files, by name.
+    pub(crate) files: Vec<(String, String)>,
+    pub(crate) tests: Vec<File>,
+    pub(crate) paths: Vec<PathBuf>,
+    authorizer: Authorizer,
+    revision: Digest,
+}
+
+impl PolicySet {
+    /// Loads the policy of a folder, or the shipped one, and checks it: it
+    /// parses, it fits the schema made of these tools, its tests pass.
+    ///
+    /// `stamps` is a private folder of the caller's. A policy that passed there
+    /// before, with the same tools and this version, is not checked again.
+    ///
+    /// # Errors
+    /// [`PolicyError`] with every problem.
+    pub fn load<'a>(
+        dir: Option<&Path>,
+        tools: impl IntoIterator<Item = &'a Manifest>,
+        stamps: Option<&Path>,
+    ) -> Result<Self, PolicyError> {
+        let sources = Sources::read(dir)?;
+        let set = Self::parse(&sources)?;
+        let tools: Vec<&Manifest> = tools.into_iter().collect();
+        // What is shipped is checked with every tool that is shipped, by our own
+        // tests, and looks at no argument of a tool.
+        if dir.is_none() {
+            return Ok(set);
+        }
+        let stamp = stamp::of(&sources, &tools);
+        if stamps.is_some_and(|stamps| stamp::holds(stamps, &stamp)) {
+            return Ok(set);
+        }
+        let report = check::report(&set, &tools);
+        if !report.problems.is_empty() {
+            return Err(PolicyError::Invalid(report.problems));
+        }
+        if let Some(stamps) = stamps {
+            stamp::put(stamps, &stamp);
+        }
+        Ok(set)
+    }
+
+    /// The shipped policy.
+    ///
+    /// # Errors
+    /// [`PolicyError`] if what is shipped is broken, which a test rules out.
+    pub fn shipped() -> Result<Self, PolicyError> {
+        Self::load(None, [], None)
+    }
+
+    /// Reads without checking against tools and tests.
+    pub(crate) fn parse(sources: &Sources) -> Result<Self, PolicyError> {
+        let (set, problems) = Self::parse_all(sources);
+        if problems.is_empty() { Ok(set) } else { Err(PolicyError::Invalid(problems)) }
+    }
+
+    /// Reads as much as can be read, and says what can't.
+    pub(crate) fn parse_all(sources: &Sources) -> (Self, Vec<PolicyProblem>) {
+        let mut problems = Vec::new();
+        let rules = Rules::read(&sources.rules, &mut problems);
+        let approvers = match &sources.approvers {
+            Some(file) => Approvers::read(file, &mut problems),
+            None => Approvers::default(),
+        };
+        let set = Self {
+            rules,
+            approvers,
+            files: sources.rules.iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
+            tests: sources.tests.clone(),
+            paths: sources.paths.clone(),
+            authorizer: Authorizer::new(),
+            revision: sources.revision(),
+        };
+        (set, problems)
+    }
+
+    /// The files and folders that it was read from: whoever can write them can
+    /// change what is allowed. None for the shipped policy.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    fn evaluate(&self, prepared: &Prepared, approval: Option<&Approval<'_>>) -> Result<Answer<'_>, Vec<String>> {
+        let request = prepared.request(approval).map_err(|fault| vec![fault])?;
+        let response = self.authorizer.is_authorized(&request, &self.rules.cedar, &prepared.entities);
+        // First of all: Cedar leaves out a rule that fails, and a forbid that is
+        // left out must not become an allow.
+        let errors: Vec<String> = response.diagnostics().errors().map(|error| self.failed(error)).collect();
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let known = |id: &PolicyId| self.rules.known.get(id);
+        let mut decided: Vec<&Known> = response.diagnostics().reason().filter_map(known).collect();
+        decided.sort_by_key(|known| &known.rule);
+        Ok(Answer { allowed: response.decision() == CedarDecision::Allow, decided })
+    }
+
+    fn failed(&self, error: &cedar_policy::AuthorizationError) -> String {
+        match error {
+            cedar_policy::AuthorizationError::PolicyEvaluationError(error) => {
+                let place = match self.rules.place(error.policy_id()) {
+                    (file, Some(line)) => format!("{file}:{line}"),
+                    (file, None) => file,
+                };
+                format!("rule `{}` ({place}): {}", error.policy_id(), error.inner())
+            }
+        }
+    }
+
+    /// Rules that look where a value is that they can't see.
+    fn blind(&self, facts: &Facts<'_>, unseen: &[Vec<String>]) -> Vec<String> {
+        if unseen.is_empty() {
+            return Vec::new();
+        }
+        let (name, capability) = (facts.tool.manifest.name.as_str(), facts.tool.manifest.capability().to_string());
+        let mut out: Vec<(&Rule, String)> = Vec::new();
+        for known in self.rules.known.values().filter(|known| known.concerns(name, &capability)) {
+            for path in unseen.iter().filter(|path| known.looks.iter().any(|look| look.meets(path))) {
+                let Rule { id, file, line, .. } = &known.rule;
+                let argument = path.join(".");
+                let text = format!(
+                    "rule `{id}` ({file}:{line}) looks at the argument `{argument}`, whose value here is not visible to policy"
+                );
+                out.push((&known.rule, text));
+            }
+        }
+        out.sort();
+        out.into_iter().map(|(_, text)| text).collect()
+    }
+
+    fn broken(&self, errors: Vec<String>) -> Decision {
+        Decision {
+            for_people: errors.clone(),
+            for_model: vec!["the policy could not be evaluated for this action; an operator has to correct it".into()],
+            errors,
+            ..self.answer(Verdict::Deny, Reason::EvaluationError, &[])
+        }
+    }
+
+    /// A decision with the rules that made it.
+    fn answer(&self, verdict: Verdict, reason: Reason, decided: &[&Known]) -> Decision {
+        let said = |pick: fn(&Known) -> Option<&String>| {
+            let mut seen = BTreeSet::new();
+            decided.iter().filter_map(|known| pick(known).cloned()).filter(|text| seen.insert(text.clone())).collect()
+        };
+        Decision {
+            verdict,
+            reason,
+            rules: decided.iter().map(|known| known.rule.clone()).collect(),
+            for_people: said(|known| known.reason.as_ref()),
+            for_model: said(|known| known.model.as_ref()),
+            classes: Vec::new(),
+            delta: Vec::new(),
+            errors: Vec::new(),
+            revision: self.revision.clone(),
+            preview: decided.iter().any(|known| known.preview),
+            diff: decided.iter().any(|known| known.diff),
+        }
+    }
+
+    /// The approval in the facts, as far as it counts: in classes that the
+    /// approver is in by this policy, and not at all where there is none.
+    fn counted<'a>(&self, facts: &Facts<'a>) -> Option<Approval<'a>> {
+        let given = facts.approval?;
+        let of = self.approvers.of(given.approver, given.assurance, facts.principal);
+        let classes: Vec<&str> =
+            given.classes.iter().filter(|name| of.contains(name)).map(|name| name.as_str()).collect();
+        let approval = Approval { assurance: given.assurance, classes, source: given.source, scope: given.scope };
+        (!approval.classes.is_empty()).then_some(approval)
+    }
+
+    fn decided(&self, facts: &Facts<'_>) -> Result<Decision, Vec<String>> {
+        let prepared = Prepared::new(facts).map_err(|fault| vec![fault])?;
+        let blind = self.blind(facts, &prepared.unseen);
+        if !blind.is_empty() {
+            return Err(blind);
+        }
+        let approval = self.counted(facts);
+        let first = self.evaluate(&prepared, approval.as_ref())?;
+        let unnamed = if approval.is_some() { Vec::new() } else { first.unnamed(facts) };
+        let wanted = facts.always_ask && approval.is_none();
+        if first.allowed && unnamed.is_empty() && !wanted {
+            return Ok(self.answer(Verdict::Allow, Reason::Permitted, &first.decided));
+        }
+        // Would it be permitted if one of the class had approved?
+        let (mut classes, mut permits, mut forbids) = (Vec::new(), BTreeMap::new(), Vec::new());
+        for (name, class) in self.approvers.reachable(facts.principal) {
+            let approval = Approval {
+                assurance: class.assurance,
+                classes: vec![name.as_str()],
+                source: Source::Person,
+                scope: GivenScope::Once,
+            };
+            let answer = self.evaluate(&prepared, Some(&approval))?;
+            if answer.allowed {
+                classes.push(name.clone());
+                permits.extend(answer.decided.iter().map(|known| (&known.rule, *known)));
+            } else {
+                forbids.push(answer.decided);
+            }
+        }
+        if classes.is_empty() {
+            return Ok(self.denied(&first, &forbids));
+        }
+        let objections = if first.allowed { &[][..] } else { &first.decided[..] };
+        let decided: Vec<&Known> = objections.iter().copied().chain(permits.into_values()).collect();
+        let mut decision = self.answer(Verdict::Ask, Reason::NeedsApproval, &decided);
+        decision
+            .for_people
+            .extend(unnamed.iter().map(|clause| format!("it asks beyond the tool's contract: {clause}")));
+        if wanted {
+            decision.for_people.push("the requester wants a person to decide".into());
+        }
+        if decision.for_people.is_empty() {
+            decision.for_people.push("no rule permits this without an approval".into());
+        }
+        Ok(Decision { classes, delta: unnamed, ..decision })
+    }
+
+    /// Denied: by what no approval would change, if there is such a rule.
+    fn denied(&self, first: &Answer<'_>, forbids: &[Vec<&Known>]) -> Decision {
+        let hard = |known: &&Known| forbids.iter().all(|answer| answer.iter().any(|other| other.rule == known.rule));
+        let soft = if first.allowed { &[][..] } else { &first.decided[..] };
+        let decided: Vec<&Known> = match forbids.first() {
+            Some(answer) => answer.iter().copied().filter(hard).collect(),
+            None => soft.to_vec(),
+        };
+        let reason = if decided.is_empty() { Reason::NoRule } else { Reason::Forbidden };
+        let mut decision = self.answer(Verdict::Deny, reason, &decided);
+        if decided.is_empty() {
+            decision.for_people.push("no rule permits this".into());
+            decision.for_model.push("no rule permits this; `glovebox policy explain` shows what would be".into());
+        }
+        decision
+    }
+}
+
+impl Policy for PolicySet {
+    fn decide(&self, facts: &Facts<'_>) -> Decision {
+        self.decided(facts).unwrap_or_else(|errors| self.broken(errors))
+    }
+
+    fn classes_of(&self, approver: &str, assurance: Assurance, requester: &Principal) -> Vec<Name> {
+        self.approvers.of(approver, assurance, requester)
+    }
+
+    fn revision(&self) -> Digest {
+        self.revision.clone()
+    }
+}
+
+/// One evaluation.
+struct Answer<'a> {
+    allowed: bool,
+    decided: Vec<&'a Known>,
+}
+
+impl Answer<'_> {
+    /// The clauses beyond the tool's contract that no deciding permit names:
+    /// one has to name them all.
+    fn unnamed(&self, facts: &Facts<'_>) -> Vec<String> {
+        let clauses = || facts.delta.iter().map(|fact| fact.clause.as_str());
+        let names = |known: &&Known| clauses().all(|clause| known.names(clause));
+        if self.allowed && self.decided.iter().any(|known| names(&known)) {
+            return Vec::new();
+        }
+        clauses().map(str::to_owned).collect()
+    }
+}

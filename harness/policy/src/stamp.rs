@@ -1,0 +1,41 @@
+//! Which policies passed their checks already, so that a one-shot command does
+//! not check again what has not changed.
+//!
+//! A stamp is an empty file named for the digest of all that the checks look at.
+//! It spares the checks, never the rules: those are evaluated every time.
+
+use std::path::Path;
+
+use env_contracts::digest::Hasher;
+use env_contracts::{Digest, Manifest};
+
+use crate::schema;
+use crate::source::Sources;
+
+/// What the checks of a policy depend on.
+pub(crate) fn of(sources: &Sources, tools: &[&Manifest]) -> Digest {
+    let mut hasher = Hasher::new("glovebox/policy-stamp/v1");
+    hasher
+        .part("version", env!("CARGO_PKG_VERSION").as_bytes())
+        .part("schema", schema::COMMON.as_bytes())
+        .part("rules", sources.revision().as_str().as_bytes());
+    for file in &sources.tests {
+        hasher.part(&file.name, file.text.as_bytes());
+    }
+    for tool in tools {
+        // A tool that can't be written down is one that no stamp is good for.
+        hasher.part("tool", &serde_json::to_vec(tool).unwrap_or_default());
+    }
+    hasher.finish()
+}
+
+pub(crate) fn holds(folder: &Path, stamp: &Digest) -> bool {
+    folder.join(stamp.as_str()).exists()
+}
+
+/// Leaves a stamp. Where that fails, the next start checks again.
+pub(crate) fn put(folder: &Path, stamp: &Digest) {
+    if fs_err::create_dir_all(folder).is_ok() {
+        let _ = fs_err::write(folder.join(stamp.as_str()), []);
+    }
+}

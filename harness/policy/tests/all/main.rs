@@ -1,0 +1,6 @@
+//! Decisions, approvers, what rules see, and how a policy is loaded.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+mod shipped;
