@@ -11,7 +11,9 @@
 //! changed it.
 
 mod chain;
+mod holder;
 mod query;
+mod random;
 mod sqlite;
 mod store;
 

@@ -6,9 +6,7 @@ use env_contracts::{CapabilityName, Digest, Id, Name, Problem};
 use glovebox_events::{Action, Approval, Event, Grant, Halt, LogKey, Logged, Payload};
 use tokio::sync::watch;
 
-use crate::{
-    ActionFilter, ApprovalFilter, ApprovalTally, Content, Due, EventFilter, GrantFilter, Page, TaskUse,
-};
+use crate::{ActionFilter, ApprovalFilter, ApprovalTally, Content, Due, EventFilter, GrantFilter, Page, TaskUse};
 
 /// A future that can be kept in a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

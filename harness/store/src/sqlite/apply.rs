@@ -201,9 +201,11 @@ impl<'a> Writing<'a> {
             seqs.push(seq);
         }
         if let (Some(head), false) = (&head, seqs.is_empty()) {
-            self.sql
-                .prepare_cached("UPDATE logs SET seq = ?, head = ? WHERE log = ?")?
-                .execute(params![int(seq), raw(head), self.log])?;
+            self.sql.prepare_cached("UPDATE logs SET seq = ?, head = ? WHERE log = ?")?.execute(params![
+                int(seq),
+                raw(head),
+                self.log
+            ])?;
         }
         Ok(seqs)
     }
@@ -213,13 +215,7 @@ impl<'a> Writing<'a> {
             .map_err(|_| Fault::Misuse(format!("{} is no moment in milliseconds since 1970", event.at_ms)))?;
         let action = event.action.as_ref().map(|id| self.known(id).map(|known| known.row)).transpose()?;
         let body = json(&event.what);
-        let link = Link {
-            log: &self.commit.log,
-            seq,
-            at_ms: event.at_ms,
-            action: event.action.as_ref(),
-            body: &body,
-        };
+        let link = Link { log: &self.commit.log, seq, at_ms: event.at_ms, action: event.action.as_ref(), body: &body };
         let hash = link.hash(previous);
         self.sql
             .prepare_cached("INSERT INTO events (log, seq, at_ms, action, body, hash) VALUES (?, ?, ?, ?, ?, ?)")?

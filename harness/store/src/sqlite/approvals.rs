@@ -53,12 +53,7 @@ pub(super) fn project(writing: &mut Writing<'_>) -> Result<(), Fault> {
 
 /// What an older approval becomes. The newest one stands in its action, and is
 /// put from there.
-fn change(
-    writing: &mut Writing<'_>,
-    action: &Id,
-    id: &Id,
-    change: impl FnOnce(&mut Approval),
-) -> Result<(), Fault> {
+fn change(writing: &mut Writing<'_>, action: &Id, id: &Id, change: impl FnOnce(&mut Approval)) -> Result<(), Fault> {
     if is_newest(&writing.known(action)?.action, id) {
         return Ok(());
     }

@@ -23,8 +23,11 @@ pub(super) fn check(sql: &Connection, commit: &Commit) -> Result<(), Stop> {
 pub(super) fn claim_keys(sql: &Connection, commit: &Commit) -> Result<(), Fault> {
     for condition in &commit.conditions {
         if let Condition::KeyFree { scope, request, action } = condition {
-            sql.prepare_cached("INSERT INTO keys (scope, request, action) VALUES (?, ?, ?)")?
-                .execute(params![raw(scope), raw(request), action.as_str()])?;
+            sql.prepare_cached("INSERT INTO keys (scope, request, action) VALUES (?, ?, ?)")?.execute(params![
+                raw(scope),
+                raw(request),
+                action.as_str()
+            ])?;
         }
     }
     Ok(())
@@ -50,9 +53,7 @@ fn conflict(sql: &Connection, commit: &Commit, condition: &Condition) -> Result<
         }
         Condition::GrantLive { grant, now_ms } => {
             let live = sql
-                .prepare_cached(
-                    "SELECT 1 FROM grants WHERE tenant = ? AND id = ? AND revoked = 0 AND expires_ms > ?",
-                )?
+                .prepare_cached("SELECT 1 FROM grants WHERE tenant = ? AND id = ? AND revoked = 0 AND expires_ms > ?")?
                 .exists(params![tenant, grant.as_str(), int(*now_ms)])?;
             Ok((!live).then_some(Conflict::Grant))
         }

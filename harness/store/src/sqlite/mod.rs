@@ -18,6 +18,7 @@ use glovebox_events::{Action, Approval, Event, Grant, Halt, LogKey, Logged, What
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::holder::Holder;
 use crate::{
     ActionFilter, ApprovalFilter, ApprovalTally, BoxFuture, Commit, Content, Due, EventFilter, GrantFilter, Page,
     Store, StoreError, TaskUse,
@@ -31,9 +32,18 @@ use writer::{Order, Writer};
 const READERS: usize = 4;
 
 /// How a store is opened.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Options {}
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Whether it is made where there is none. Who only looks does not want
+    /// that.
+    pub create: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { create: true }
+    }
+}
 
 /// The store in one SQLite file, which any number of processes share.
 pub struct Sqlite {
@@ -42,15 +52,16 @@ pub struct Sqlite {
     writer: Option<JoinHandle<()>>,
     readers: Mutex<Vec<Connection>>,
     watcher: Watcher,
+    holder: Holder,
 }
 
 impl Sqlite {
     /// Opens the store in this folder, or makes it. The folder has to exist
     /// and to be private.
-    pub fn open(folder: &Path, _options: Options) -> Result<Self, Problem> {
+    pub fn open(folder: &Path, options: &Options) -> Result<Self, Problem> {
         let path = open::file(folder);
         let opened = || {
-            let sql = open::writer(&path)?;
+            let sql = open::writer(&path, options.create)?;
             let watcher = Watcher::new();
             let (orders, receiver) = writer::queue();
             let writer = Writer { sql, path: path.clone(), changes: watcher.changes() };
@@ -61,7 +72,19 @@ impl Sqlite {
             Ok((orders, thread, watcher))
         };
         let (orders, thread, watcher) = opened().map_err(|fault: Fault| fault.problem(&path))?;
-        Ok(Self { path, orders: Some(orders), writer: Some(thread), readers: Mutex::default(), watcher })
+        let holder = Holder::new(folder)?;
+        Ok(Self { path, orders: Some(orders), writer: Some(thread), readers: Mutex::default(), watcher, holder })
+    }
+
+    /// This process, as others know it: what runs here is held by it.
+    pub fn holder(&self) -> &Id {
+        self.holder.id()
+    }
+
+    /// Whether the process that is known by this id still lives and has the
+    /// store open.
+    pub fn holder_alive(&self, id: &Id) -> Result<bool, Problem> {
+        self.holder.alive(id)
     }
 
     fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Problem> {

@@ -1,15 +1,14 @@
 //! Opening the file: what it must be, and how it is made.
 
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use env_contracts::{Code, Digest, Problem};
+use env_contracts::{Code, Problem};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use super::fault::{Fault, corrupt};
-use crate::chain::raw;
+use crate::random;
 
 /// Marks the file as ours: "GLVB".
 const APPLICATION: i32 = 0x474c_5642;
@@ -47,9 +46,12 @@ pub(super) fn file(folder: &Path) -> PathBuf {
     folder.join("store.db")
 }
 
-/// The connection that writes; the file is made where there is none.
-pub(super) fn writer(path: &Path) -> Result<Connection, Fault> {
+/// The connection that writes.
+pub(super) fn writer(path: &Path, make: bool) -> Result<Connection, Fault> {
     if !exists(path)? {
+        if !make {
+            return Err(unavailable(path, "there is no such file"));
+        }
         create(path)?;
     }
     look(path)?;
@@ -132,11 +134,11 @@ fn version(sql: &Connection) -> Result<i32, Fault> {
 /// Makes the file under another name and gives it its own when it is whole:
 /// two processes can do so at once, and a crash leaves nothing half.
 fn create(path: &Path) -> Result<(), Fault> {
-    let id = random_id().map_err(|error| unavailable(path, &error))?;
+    let id = random::id().map_err(Fault::Problem)?;
     let draft = with_suffix(path, &format!("-new-{id}"));
     let io = |error: std::io::Error| unavailable(path, &error.to_string());
     fs_err::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(io)?;
-    let made = fill(&draft, &id);
+    let made = fill(&draft, id.as_str());
     let placed = made.and_then(|()| match fs_err::hard_link(&draft, path) {
         // Another process was faster, and its file is as good.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
@@ -182,17 +184,6 @@ pub(super) fn database_id(sql: &Connection) -> Result<String, Fault> {
     let id: Option<Vec<u8>> =
         sql.query_row("SELECT value FROM facts WHERE name = 'id'", [], |row| row.get(0)).optional()?;
     id.and_then(|id| String::from_utf8(id).ok()).ok_or_else(|| Fault::Damaged("it has lost its id".into()))
-}
-
-/// 128 random bits, as an identifier.
-pub(super) fn random_id() -> Result<String, String> {
-    let mut bytes = [0; 16];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
-            .map_err(|error| format!("no random numbers: {error}"))?;
-    }
-    Ok(Digest::from_bytes(raw(&Digest::of(&bytes))).as_str()[..32].to_owned())
 }
 
 /// The path with this behind its name.

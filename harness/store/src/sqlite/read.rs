@@ -93,10 +93,8 @@ pub(super) fn action(sql: &Connection, tenant: &Name, id: &Id) -> Result<Option<
 }
 
 pub(super) fn by_approval(sql: &Connection, tenant: &Name, approval: &Id) -> Result<Option<Action>, Fault> {
-    let mut query = Query::new(
-        "SELECT actions.body FROM approvals JOIN actions USING (action) WHERE approvals.tenant = ?",
-        tenant,
-    );
+    let mut query =
+        Query::new("SELECT actions.body FROM approvals JOIN actions USING (action) WHERE approvals.tenant = ?", tenant);
     query.and("approvals.id = ?", approval.as_str().to_owned());
     Ok(query.rows(sql, |row| document("an action", row, 0))?.pop())
 }
@@ -184,16 +182,9 @@ pub(super) fn grants(sql: &Connection, tenant: &Name, filter: &GrantFilter) -> R
     query.rows(sql, |row| document("a grant", row, 0))
 }
 
-pub(super) fn declined(
-    sql: &Connection,
-    tenant: &Name,
-    task: &Id,
-    intent: &Digest,
-) -> Result<Option<Action>, Fault> {
-    let mut query = Query::new(
-        "SELECT actions.body FROM approvals JOIN actions USING (action) WHERE approvals.tenant = ?",
-        tenant,
-    );
+pub(super) fn declined(sql: &Connection, tenant: &Name, task: &Id, intent: &Digest) -> Result<Option<Action>, Fault> {
+    let mut query =
+        Query::new("SELECT actions.body FROM approvals JOIN actions USING (action) WHERE approvals.tenant = ?", tenant);
     query
         .and("approvals.task = ?", task.as_str().to_owned())
         .and("approvals.intent = ?", raw(intent))
@@ -243,12 +234,7 @@ pub(super) fn running(sql: &Connection, limit: u32) -> Result<Vec<Action>, Fault
     collect(&mut statement, [bounded(limit)], |row| document("an action", row, 0))
 }
 
-pub(super) fn payload(
-    sql: &Connection,
-    tenant: &Name,
-    action: &Id,
-    sha256: &Digest,
-) -> Result<Option<Content>, Fault> {
+pub(super) fn payload(sql: &Connection, tenant: &Name, action: &Id, sha256: &Digest) -> Result<Option<Content>, Fault> {
     let found: Option<Option<Vec<u8>>> = sql
         .prepare_cached(
             "SELECT bytes FROM payloads JOIN actions USING (action) WHERE tenant = ? AND id = ? AND sha256 = ?",

@@ -101,9 +101,8 @@ impl Writer {
 
     /// Whether the others of the batch can go on without this commit.
     fn only_its_own(&self, fault: &Fault) -> bool {
-        let constraint = |error: &rusqlite::Error| {
-            error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
-        };
+        let constraint =
+            |error: &rusqlite::Error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation);
         match fault {
             Fault::Sql(error) => constraint(error) && !self.sql.is_autocommit(),
             Fault::Damaged(_) | Fault::Misuse(_) | Fault::Problem(_) => true,
@@ -119,6 +118,7 @@ impl Writer {
 /// The thread is gone.
 pub(super) fn gone() -> StoreError {
     StoreError::Problem(
-        Problem::new(Code::BackendError, "the thread that writes the store has ended").with_help("start Glovebox again"),
+        Problem::new(Code::BackendError, "the thread that writes the store has ended")
+            .with_help("start Glovebox again"),
     )
 }

@@ -11,7 +11,7 @@ pub(crate) struct Fresh {
 impl Fresh {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { store: Sqlite::open(folder.path(), Options::default()).unwrap(), folder }
+        Self { store: Sqlite::open(folder.path(), &Options::default()).unwrap(), folder }
     }
 }
 

@@ -93,10 +93,7 @@ pub(crate) fn request(action: &Action) -> Commit {
 /// The next version of an action, with what made it so, on condition that
 /// nobody else was faster.
 pub(crate) fn next(action: &mut Action, at_ms: u64, what: What) -> Commit {
-    let mut commit = Commit::new(LogKey {
-        tenant: action.principal.tenant.clone(),
-        session: action.session.clone(),
-    });
+    let mut commit = Commit::new(LogKey { tenant: action.principal.tenant.clone(), session: action.session.clone() });
     commit.conditions.push(Condition::Version { action: action.id.clone(), version: action.version });
     action.version += 1;
     action.changed_ms = at_ms;
@@ -109,8 +106,7 @@ pub(crate) fn next(action: &mut Action, at_ms: u64, what: What) -> Commit {
 pub(crate) fn claim(action: &mut Action, at_ms: u64) -> Commit {
     action.state = ActionState::Running;
     action.holder = Some(of("holder-1"));
-    let what =
-        What::Claimed { right: Right::Policy, digest: Digest::of(b"plan"), holder: of("holder-1") };
+    let what = What::Claimed { right: Right::Policy, digest: Digest::of(b"plan"), holder: of("holder-1") };
     next(action, at_ms, what)
 }
 

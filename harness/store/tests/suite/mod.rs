@@ -3,9 +3,8 @@
 mod conditions;
 mod lists;
 mod log;
-mod made;
+pub(crate) mod made;
 
 pub(crate) use conditions::*;
 pub(crate) use lists::*;
 pub(crate) use log::*;
-pub(crate) use made::*;
