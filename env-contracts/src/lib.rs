@@ -40,6 +40,8 @@ mod ids;
 mod manifest;
 mod observation;
 mod plan;
+mod profiles;
+mod rate;
 mod units;
 
 pub use action::*;
@@ -52,4 +54,6 @@ pub use ids::*;
 pub use manifest::*;
 pub use observation::*;
 pub use plan::*;
+pub use profiles::*;
+pub use rate::*;
 pub use units::*;

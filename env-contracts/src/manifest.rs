@@ -9,10 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CapabilityName, CapabilityRef, Code, Contract, ContractError, Diagnose, Version};
+use crate::{CapabilityName, CapabilityRef, Code, Contract, ContractError, Diagnose, Name, Rate, Version};
 
 /// The longest description, in bytes: it is sent to a model with every list.
 const MAX_DESCRIPTION: usize = 4096;
+
+/// The most capabilities that one can require: each is looked at before every
+/// call.
+const MAX_REQUIRES: usize = 16;
 
 /// The version tag of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +50,15 @@ pub struct Manifest {
     /// The capability that finds out whether this one took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<CapabilityRef>,
+    /// Who answers for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Name>,
+    /// The capabilities that must be registered for it to be called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<CapabilityRef>,
+    /// How often it may be called, by each tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
     /// How it is called.
     pub entry: ManifestEntry,
     /// What it does to the world, as its author declares it.
@@ -310,6 +323,13 @@ impl Manifest {
             "arguments are an object: write `type = \"object\"`",
         )?;
         ensure(self.output.as_ref().is_none_or(Value::is_object), "output", "a schema is a table")?;
+        ensure(
+            self.requires.len() <= MAX_REQUIRES,
+            "requires",
+            &format!("at most {MAX_REQUIRES} capabilities, this names {}", self.requires.len()),
+        )?;
+        ensure(!self.requires.contains(&self.capability()), "requires", "a capability can't require itself")?;
+        self.rate.map_or(Ok(()), |rate| rate.check()).map_err(|why| key("rate", &why))?;
         let mut kinds = BTreeSet::new();
         for error in &self.errors {
             ensure(kinds.insert(&error.kind), &format!("errors[{}]", error.kind), "the kind is listed twice")?;
@@ -352,5 +372,9 @@ pub fn placeholders(template: &str) -> impl Iterator<Item = &str> {
 }
 
 fn ensure(holds: bool, key: &str, message: &str) -> Result<(), ManifestError> {
-    if holds { Ok(()) } else { Err(ManifestError::Key { key: key.to_owned(), message: message.to_owned() }) }
+    if holds { Ok(()) } else { Err(self::key(key, message)) }
+}
+
+fn key(key: &str, message: &str) -> ManifestError {
+    ManifestError::Key { key: key.to_owned(), message: message.to_owned() }
 }

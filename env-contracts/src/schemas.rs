@@ -3,7 +3,9 @@
 use schemars::schema_for;
 use serde_json::Value;
 
-use crate::{ActionRequest, Artifact, BoundFacts, Ceiling, Contract, Manifest, Observation, Plan, Problem, Scope};
+use crate::{
+    ActionRequest, Artifact, BoundFacts, Ceiling, Contract, Manifest, Observation, Plan, Problem, Profiles, Scope,
+};
 
 /// Every schema, with the name of its file.
 pub fn all() -> Vec<(&'static str, Value)> {
@@ -11,6 +13,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("contract.json", schema_for!(Contract).into()),
         ("scope.json", schema_for!(Scope).into()),
         ("ceiling.json", schema_for!(Ceiling).into()),
+        ("profiles.json", schema_for!(Profiles).into()),
         ("tool.json", schema_for!(Manifest).into()),
         ("request.json", schema_for!(ActionRequest).into()),
         ("plan.json", schema_for!(Plan).into()),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use env_contracts::{
-    ActionRequest, Artifact, BoundFacts, Ceiling, Code, Contract, Manifest, Observation, Plan, Problem, Scope,
+    ActionRequest, Artifact, BoundFacts, Ceiling, Code, Contract, Manifest, Observation, Plan, Problem, Profiles, Scope,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -51,7 +51,9 @@ fn golden_files_in_toml_are_read_without_loss() {
     survives("tool.command.v1.toml", Manifest::from_toml);
     survives("tool.export.v1.toml", Manifest::from_toml);
     survives("tool.classes.v1.toml", Manifest::from_toml);
+    survives("tool.registry.v1.toml", Manifest::from_toml);
     survives("ceiling.v1.toml", Ceiling::from_toml);
+    survives("profiles.v1.toml", Profiles::from_toml);
     survives("scope.v1.toml", Scope::from_toml);
 }
 

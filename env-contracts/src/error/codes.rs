@@ -65,6 +65,8 @@ codes! {
     CeilingInvalid = "ceiling-invalid", exit 2, http 500, retry false, "correct the named key; `glovebox config show --ceiling=shipped` prints a whole ceiling with comments to compare with";
     /// A policy file, the approvers or a test beside them is not valid: nothing is decided by it until it is.
     PolicyInvalid = "policy-invalid", exit 2, http 500, retry false, "correct what is named; `glovebox policy check` lists every problem with its line, and docs/policy.md what a rule can see";
+    /// The operator's agent profiles are not valid: no agent is served until they are.
+    ProfilesInvalid = "profiles-invalid", exit 2, http 500, retry false, "correct the named key; the JSON Schema in env-contracts/schemas lets an editor complete it";
     /// A file named on the command line is missing or can't be read.
     FileUnreadable = "file-unreadable", exit 2, http 400, retry false, "check the path and its permissions";
     /// A workspace folder is missing, is not a folder, or can't be opened.
@@ -127,6 +129,8 @@ codes! {
     ContractUnsatisfied = "contract-unsatisfied", exit 21, http 422, retry false, "`glovebox contract check FILE` shows each clause and what would satisfy it";
     /// The contract is not valid.
     ContractInvalid = "contract-invalid", exit 21, http 400, retry false, "correct the named key; env-contracts/example.toml shows every clause";
+    /// A capability that the tool requires is not registered.
+    DependencyUnmet = "dependency-unmet", exit 21, http 424, retry false, "register what is named, `glovebox tool add FILE`; `glovebox tool list` shows what is there";
     /// The request asks for more than the tool's contract, and nothing here can grant that.
     PolicyDenied = "policy-denied", exit 22, http 403, retry false, "ask for less, or let the operator widen the tool's contract and the ceiling";
     /// A person declined.
@@ -165,6 +169,8 @@ codes! {
     ApprovalPending = "approval-pending", exit 38, http 202, retry true, "`glovebox approvals show ID` says what is asked; once it is approved, `glovebox action resume ACTION` runs it";
     /// Glovebox has no room for this action now.
     Busy = "busy", exit 40, http 503, retry true, "try again later, or raise the budgets in the configuration";
+    /// The capability was called as often as it may be, for now.
+    RateLimited = "rate-limited", exit 44, http 429, retry true, "wait as long as the message says; the tool's manifest and the operator's profiles say how often it may be called";
     /// The worker that ran the action is gone.
     WorkerLost = "worker-lost", exit 41, http 200, retry false, "verify whether it took effect before repeating";
     /// The backend that the contract needs does not answer on this host.
