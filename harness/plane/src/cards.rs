@@ -1,8 +1,6 @@
 //! What a person who decides gets to see.
 
-use env_contracts::{
-    Assurance, CapabilityRef, Clause, Code, DerivedEffects, Id, Name, Plan, Principal, Problem,
-};
+use env_contracts::{Assurance, CapabilityRef, Clause, Code, DerivedEffects, Id, Name, Plan, Principal, Problem};
 use glovebox_events::{Action, ActionState, Approval, ApprovalState, AskedFor, Control, GrantScope, Logged};
 use serde::Serialize;
 

@@ -43,8 +43,8 @@ pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
 pub use registry::{Added, Builtin, Listed, Listing, Registry, Tool};
 pub use service::{
-    ActionService, ActionView, Answering, AskLimits, Asking, Halted, Parts, People, PermissionRequest, PolicySource,
-    Recovered, Reply, Settings, Settled, Signed, Submission, Submitted, TaskContext,
+    ActionService, ActionView, Answering, AskLimits, Asking, Halted, Holders, LivePolicy, Parts, People,
+    PermissionRequest, PolicySource, Recovered, Reply, Settings, Settled, Signed, Submission, Submitted, TaskContext,
 };
 pub use watch::{Unwatched, Watch};
 

@@ -1,9 +1,9 @@
 //! From what happened to the Observation.
 
 use env_contracts::{
-    Artifact, BoundFacts, CapabilityRef, Code, Content, Contract, DerivedEffects, Digest, Effects, Enforced, Evidence, Id, Notice,
-    Observation, ObservationSchema, Outcome, OutcomeKind, Output, Principal, Problem, Provenance, SideEffects,
-    StreamOutput, Times, Trust, Usage,
+    Artifact, BoundFacts, CapabilityRef, Code, Content, Contract, DerivedEffects, Digest, Effects, Enforced, Evidence,
+    Id, Notice, Observation, ObservationSchema, Outcome, OutcomeKind, Output, Principal, Problem, Provenance,
+    SideEffects, StreamOutput, Times, Trust, Usage,
 };
 use glovebox_capture::{Body, Captured};
 use glovebox_runtime::job::{End, JobUsage, Limit, Timer};

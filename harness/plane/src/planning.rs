@@ -6,8 +6,7 @@
 
 use env_contracts::canon::{Canonical, ParseLimits};
 use env_contracts::{
-    ActionRequest, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, OutcomeKind, Plan,
-    Principal, Problem,
+    ActionRequest, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, OutcomeKind, Plan, Principal, Problem,
 };
 use glovebox_runtime::algebra::{self, Delta};
 use glovebox_runtime::bind::PathArgument;
@@ -107,8 +106,7 @@ fn effective(
     let mut beyond = Vec::new();
     if let Some(scope) = &request.scope {
         beyond = algebra::delta(&contract, scope);
-        contract =
-            if beyond.is_empty() { algebra::narrow(&contract, scope) } else { algebra::widen(&contract, scope) };
+        contract = if beyond.is_empty() { algebra::narrow(&contract, scope) } else { algebra::widen(&contract, scope) };
     }
     if let Some(timeout) = request.timeout {
         contract.limits.wall = Some(contract.limits.wall.map_or(timeout, |wall| wall.min(timeout)));

@@ -14,9 +14,7 @@ mod replay;
 pub use replay::{Live, ReplayError, replay};
 
 use env_contracts::{Digest, Id, Verdict};
-use glovebox_events::{
-    Action, ActionState, Approval, ApprovalState, Asks, Event, LogKey, Right, What,
-};
+use glovebox_events::{Action, ActionState, Approval, ApprovalState, Asks, Event, LogKey, Right, What};
 
 /// What has to be done because of an event, once it is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +107,9 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
                 action.edit = Some(edit.clone());
             }
         }
-        What::ApprovalExpired { approval } => close(&mut action, approval, ApprovalState::Expired, &mut effects).map_err(illegal)?,
+        What::ApprovalExpired { approval } => {
+            close(&mut action, approval, ApprovalState::Expired, &mut effects).map_err(illegal)?
+        }
         What::ApprovalWithdrawn { approval, .. } => {
             close(&mut action, approval, ApprovalState::Withdrawn, &mut effects).map_err(illegal)?;
         }
@@ -141,7 +141,9 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             require(action.pending().is_none(), "a person is still asked")?;
             action.state = end.state();
             require(
-                from == ActionState::Running || action.state != ActionState::Succeeded || action.asks == Asks::Permission,
+                from == ActionState::Running
+                    || action.state != ActionState::Succeeded
+                    || action.asks == Asks::Permission,
                 "it succeeded without a run",
             )?;
             action.end = Some(end.clone());
@@ -241,6 +243,3 @@ fn claim(action: &mut Action, right: &Right, digest: &Digest) -> Result<(), &'st
         _ => Err("the right does not fit the state"),
     }
 }
-
-#[cfg(test)]
-mod tests;

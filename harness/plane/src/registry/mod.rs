@@ -6,6 +6,7 @@
 
 mod record;
 mod store;
+mod temp;
 
 pub use store::Added;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use env_contracts::{Code, Digest, Id, Outcome, OutcomeKind, Problem, Scope};
 use glovebox_events::{
-    Action, ActionState, Answer, Answered, Approval, ApprovalState, Approver, Asks, Control, Grant, GrantScope,
-    Offer, PayloadRole, What,
+    Action, ActionState, Answer, Answered, Approval, ApprovalState, Approver, Asks, Control, Grant, GrantScope, Offer,
+    PayloadRole, What,
 };
 use glovebox_runtime::Stop;
 use glovebox_store::{ActionFilter, Record};
@@ -16,7 +16,7 @@ use super::halting::{problem_of, word};
 use super::people::{Signed, statement};
 use super::submission::{Edit, EditSchema};
 use super::{ActionService, Asking, Submitted, looking, permission};
-use crate::observe::{Refusal, Story};
+use crate::observe::Refusal;
 use crate::watch::Unwatched;
 
 /// The longest that a person can say with an answer, in bytes: a page. It is
@@ -147,7 +147,11 @@ impl ActionService {
         if let Some(seen) = &reply.seen
             && (seen.len() < Digest::SHORT || !approval.digest.as_str().starts_with(seen.as_str()))
         {
-            let message = format!("plan `{seen}` was answered, and approval `{}` is for {}", approval.id, approval.digest.short());
+            let message = format!(
+                "plan `{seen}` was answered, and approval `{}` is for {}",
+                approval.id,
+                approval.digest.short()
+            );
             return Err(Problem::new(Code::Drift, message).into());
         }
         self.eligible(by, &action, &approval)?;
@@ -161,7 +165,9 @@ impl ActionService {
             flight.journal.beside(now, what, Some(Record::Grant(Box::new(grant.clone()))));
         }
         match answer.answer {
-            Answered::Approve if flight.action().asks == Asks::Permission => self.given(&mut flight, grant.as_ref()).await?,
+            Answered::Approve if flight.action().asks == Asks::Permission => {
+                self.given(&mut flight, grant.as_ref()).await?
+            }
             Answered::Approve | Answered::Edit => self.write(&mut flight).await?,
             Answered::Decline => self.declined(&mut flight, &answer, reply.words.as_deref()).await?,
         }
@@ -225,7 +231,9 @@ impl ActionService {
                 let Some(offer) = approval.offers.iter().find(|offer| offer.id == *id) else {
                     let all: Vec<&str> = approval.offers.iter().map(|offer| offer.id.as_str()).collect();
                     let message = format!("`{id}` is not offered");
-                    return Err(Problem::new(Code::Usage, message).with_help(format!("offered are: {}", all.join(", "))));
+                    return Err(
+                        Problem::new(Code::Usage, message).with_help(format!("offered are: {}", all.join(", ")))
+                    );
                 };
                 let edit = narrowed.clone().map(|scope| {
                     let edit = Edit { schema: EditSchema::V1, arguments: None, scope: Some(scope) };
@@ -313,17 +321,18 @@ impl ActionService {
 
     /// Ends a permission request with what was granted.
     async fn given(&self, flight: &mut Flight, grant: Option<&Grant>) -> Result<(), Halt> {
-        flight.story.0.data = grant.map_or(serde_json::Value::Null, |grant| {
-            serde_json::json!({ "grant": grant.id, "matcher": grant.matcher, "expires_ms": grant.expires_ms })
-        });
-        flight.story = Story(flight.story.0.clone());
+        flight.story.0.data = grant.map_or(
+            serde_json::Value::Null,
+            |grant| serde_json::json!({ "grant": grant.id, "matcher": grant.matcher, "expires_ms": grant.expires_ms }),
+        );
         self.end(flight, Outcome::succeeded(None)).await.map(drop)
     }
 
     /// Cancels what else the task has under way.
     async fn stop_task(&self, flight: &Flight, by: &Signed<'_>) -> Result<(), Halt> {
         let task = &flight.kept.context.task;
-        let filter = ActionFilter { task: Some(task.clone()), states: looking::open_states(), ..ActionFilter::default() };
+        let filter =
+            ActionFilter { task: Some(task.clone()), states: looking::open_states(), ..ActionFilter::default() };
         for action in self.parts.store.actions(&by.principal.tenant, &filter)?.items {
             let stop = glovebox_events::StopAsked { by: by.name(), at_ms: self.now_ms(), why: word("task-stopped") };
             match self.stop_one(action, stop).await {

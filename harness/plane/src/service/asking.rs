@@ -53,9 +53,7 @@ impl ActionService {
     /// told.
     pub(super) async fn open(&self, flight: &mut Flight, mut approval: Approval) -> Result<Step, Halt> {
         let (now, settings) = (approval.opened_ms, &self.parts.settings);
-        let after = |span: std::time::Duration| {
-            now.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
-        };
+        let after = |span: std::time::Duration| now.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
         approval.expires_ms = settings.ttl.map(after);
         if !self.reachable(flight, &approval.classes)? {
             approval.nobody_reachable = true;
@@ -74,8 +72,10 @@ impl ActionService {
             Err(Lost::Refused(Conflict::Asks)) => {
                 flight.journal.back();
                 let per = env_contracts::Span(settings.asks.per);
-                let message =
-                    format!("this session asked {} times within {per}, which is as often as it may", settings.asks.most);
+                let message = format!(
+                    "this session asked {} times within {per}, which is as often as it may",
+                    settings.asks.most
+                );
                 let problem = Problem::new(Code::AskLimited, message);
                 Err(Refusal::new(OutcomeKind::AskLimited, problem).into())
             }

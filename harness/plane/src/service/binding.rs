@@ -46,18 +46,18 @@ impl ActionService {
         let backend = parts.runtime.backend(&planned.plan.backend);
         let backend = backend.ok_or_else(|| Problem::new(Code::BackendUnavailable, "the planned backend is gone"))?;
         let progress = |line: &str| watch.phase(line);
-        let registered = &flight.tool.registered;
+        let registered = &flight.tool()?.registered;
         let prepared = backend.prepare(registered, &planned.plan.contract, &progress).await?;
 
         let label = planned.plan.contract.data.label;
         let mut brought: Vec<(Name, OwnedFd)> = flight.kept.open_inputs()?.into_iter().collect();
         for (name, uri) in &flight.kept.request.inputs {
-            brought.push((name.clone(), self.open(uri, label, &run_dir).await?));
+            brought.push((name.clone(), self.artifact(uri, label, &run_dir).await?));
         }
         let mut artifacts = BTreeMap::new();
         for mount in &planned.plan.contract.filesystem {
             if let Source::Artifact(uri) = &mount.source {
-                artifacts.insert(uri.clone(), self.open(uri, label, &run_dir).await?);
+                artifacts.insert(uri.clone(), self.artifact(uri, label, &run_dir).await?);
             }
         }
         let files = bind(Binding {
@@ -77,7 +77,7 @@ impl ActionService {
         Ok(Ready { planned, bound, run_dir, setup_us })
     }
 
-    async fn open(&self, uri: &str, most: Label, run_dir: &RunDir) -> Result<OwnedFd, Refusal> {
+    async fn artifact(&self, uri: &str, most: Label, run_dir: &RunDir) -> Result<OwnedFd, Refusal> {
         collect::open(&self.parts.artifacts, uri, most, run_dir).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use env_contracts::{Code, DerivedEffects, OutcomeKind, Problem, Verdict};
+use env_contracts::{Code, DerivedEffects, OutcomeKind, Problem, Rate, Verdict};
 use glovebox_events::{ActionState, Answer, ApprovalState, DecidedAt, Right, What};
 use glovebox_runtime::{Room as Admitted, Stop};
 use glovebox_store::{Condition, Conflict};
@@ -108,7 +108,7 @@ impl ActionService {
         let store = &*self.parts.store;
         let now = self.now_ms();
         let digest = ready.bound.digest.clone();
-        let rate = self.rate(flight);
+        let rate = self.rate(flight)?;
         // What can change nothing outside, uses nothing up and is not counted
         // is written down with its end: if we die before, nothing happened.
         let first = flight.journal.is_recorded()
@@ -119,12 +119,13 @@ impl ActionService {
             flight.journal.condition(Condition::GrantLive { grant: grant.clone(), now_ms: now });
         }
         if let Some(rate) = rate {
-            let since_ms = now.saturating_sub(rate.per_ms);
+            let per = u64::try_from(rate.per.0.as_millis()).unwrap_or(u64::MAX);
+            let since_ms = now.saturating_sub(per);
             let capability = ready.planned.plan.capability.name.clone();
             flight.journal.condition(Condition::CallsBelow { capability, since_ms, most: rate.calls });
         }
         flight.journal.mark();
-        let holder = store.holder().clone();
+        let holder = self.parts.holders.me().clone();
         flight.journal.event(now, What::Claimed { right, digest, holder })?;
         if first {
             flight.journal.condition(Condition::NotHalted);
@@ -139,6 +140,18 @@ impl ActionService {
         debug_assert_eq!(flight.state(), ActionState::Running);
         let done = self.run(flight, ready, room, watch, stop).await;
         self.ended(flight, done).await.map(|observation| Step::Done(Box::new(observation)))
+    }
+
+    /// How often the capability may be called: the tightest of what its
+    /// manifest and the profile of who asks say.
+    fn rate(&self, flight: &Flight) -> Result<Option<Rate>, Problem> {
+        let own = flight.tool()?.manifest.rate;
+        let profile = self.parts.profiles.of(&flight.principal).rate;
+        Ok(match (own, profile) {
+            // Fewer in the same time is tighter, whatever the time is.
+            (Some(a), Some(b)) => Some(if slower(&a, &b) { a } else { b }),
+            (a, b) => a.or(b),
+        })
     }
 
     /// A claim that did not go through leaves the action as it was recorded.
@@ -161,4 +174,9 @@ impl ActionService {
             other => Problem::new(Code::BackendError, format!("not expected at a claim: {other:?}")).into(),
         }
     }
+}
+
+/// Whether one rate lets less through than another in the long run.
+fn slower(a: &Rate, b: &Rate) -> bool {
+    u128::from(a.calls) * b.per.0.as_millis() < u128::from(b.calls) * a.per.0.as_millis()
 }

@@ -1,11 +1,12 @@
 //! Asking policy, with all that it may see.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use env_contracts::{ApprovalNeed, BoundFacts, Code, Label, Name, OutcomeKind, Problem, Verdict};
+use env_contracts::{ApprovalNeed, BoundFacts, Code, Label, Manifest, Name, OutcomeKind, Problem, Verdict, Wanted};
 use glovebox_events::{Answer, DecidedAt, Grant, GrantScope, What};
 use glovebox_policy::{
-    BudgetFacts, Decision, DeltaFact, Facts, Given, GivenScope, LabelFacts, PastFacts, Policy, Source, TaskFacts,
+    BudgetFacts, Decision, DeltaFact, Facts, Given, GivenScope, LabelFacts, Live, PastFacts, Policy, Source, TaskFacts,
     ToolFacts,
 };
 use glovebox_store::TaskUse;
@@ -15,7 +16,7 @@ use super::submission::Asking;
 use super::{ActionService, binding};
 use crate::observe::Refusal;
 use crate::planning::Planned;
-use crate::registry::Tool;
+use crate::registry::{Registry, Tool};
 
 /// Where policy comes from: it can change while the service runs.
 pub trait PolicySource: Send + Sync {
@@ -25,6 +26,47 @@ pub trait PolicySource: Send + Sync {
     /// Looks whether another is to be in force. A bad one is not taken: the
     /// one before stays, and the problem says so.
     fn refresh(&self) -> Option<Problem>;
+}
+
+/// A policy in files, for the tools of a registry.
+pub struct LivePolicy {
+    live: Live,
+    registry: Registry,
+}
+
+impl LivePolicy {
+    /// Loads the policy of a folder, or the shipped one where there is none.
+    /// `stamps` is a folder that remembers which policies were checked.
+    ///
+    /// # Errors
+    /// `policy-invalid` with every problem, and those of the registry.
+    pub fn load(dir: Option<PathBuf>, registry: Registry, stamps: Option<PathBuf>) -> Result<Self, Problem> {
+        let tools = manifests(&registry)?;
+        let live = Live::load(dir, tools.iter(), stamps).map_err(|error| Problem::of(&error))?;
+        Ok(Self { live, registry })
+    }
+}
+
+/// The manifests that a policy is checked with; a tool that can't be read is
+/// none that could run.
+fn manifests(registry: &Registry) -> Result<Vec<Manifest>, Problem> {
+    let named = registry.list()?.tools.into_iter().map(|listed| listed.capability);
+    let wanted = named.map(|capability| Wanted { name: capability.name, version: Some(capability.version) });
+    Ok(wanted.filter_map(|wanted| Some(registry.get(&wanted).ok()?.manifest.clone())).collect())
+}
+
+impl PolicySource for LivePolicy {
+    fn current(&self) -> Arc<dyn Policy> {
+        self.live.current()
+    }
+
+    fn refresh(&self) -> Option<Problem> {
+        let tools = match manifests(&self.registry) {
+            Ok(tools) => tools,
+            Err(problem) => return Some(problem),
+        };
+        self.live.reload(tools.iter()).err().map(|error| self.live.problem().unwrap_or_else(|| Problem::of(&error)))
+    }
 }
 
 impl ActionService {
@@ -65,7 +107,7 @@ impl ActionService {
         };
         let context = &flight.kept.context;
         Ok(Sight {
-            tool: &flight.tool,
+            tool: flight.tool()?,
             planned,
             delta: delta(planned),
             task: TaskFacts {

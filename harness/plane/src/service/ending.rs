@@ -1,7 +1,7 @@
 //! How an action ends: Observation, event and state, in one transaction.
 
 use env_contracts::{Observation, Outcome};
-use glovebox_events::{ActionState, ApprovalState, End, Payload, PayloadRole, What};
+use glovebox_events::{ActionState, ApprovalState, End, PayloadRole, What};
 
 use super::flight::{Flight, Halt};
 use super::journal::Lost;
@@ -11,9 +11,11 @@ use crate::observe::{Refusal, Story};
 impl ActionService {
     /// Ends an action that did not run.
     pub(super) async fn end(&self, flight: &mut Flight, outcome: Outcome) -> Result<Observation, Halt> {
-        let open = flight.action().approval.as_ref().filter(|approval| {
-            matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved)
-        });
+        let open = flight
+            .action()
+            .approval
+            .as_ref()
+            .filter(|approval| matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved));
         if let Some(id) = open.map(|approval| approval.id.clone()) {
             let why = halting::word("no-longer-needed");
             flight.journal.event(self.now_ms(), What::ApprovalWithdrawn { approval: id, why })?;
@@ -29,11 +31,7 @@ impl ActionService {
 
     /// Ends an action that ran. Its Observation is the caller's also where it
     /// can't be written down: it happened.
-    pub(super) async fn ended(
-        &self,
-        flight: &mut Flight,
-        done: Result<Outcome, Refusal>,
-    ) -> Result<Observation, Halt> {
+    pub(super) async fn ended(&self, flight: &mut Flight, done: Result<Outcome, Refusal>) -> Result<Observation, Halt> {
         let outcome = done.unwrap_or_else(|refusal| refusal.0);
         self.granted_since(flight)?;
         let mut observation = Story(flight.story.0.clone()).finish(outcome);
@@ -82,9 +80,4 @@ fn unwritten(mut observation: Observation, why: &str) -> Observation {
     let message = format!("the end of the action could not be written down: {why}");
     observation.notices.push(env_contracts::Notice::new("not-recorded", message));
     observation
-}
-
-/// The payload of an Observation that somebody makes for an action of others.
-pub(super) fn payload(observation: &Observation) -> Payload {
-    Payload::json(&observation.action_id, PayloadRole::Observation, observation)
 }

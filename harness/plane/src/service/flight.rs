@@ -69,12 +69,7 @@ impl From<Problem> for Halt {
 
 impl Flight {
     /// Of a request that was just made.
-    pub(super) fn begin(
-        parts: &Parts,
-        submission: &Submission,
-        tool: Arc<Tool>,
-        asks: Asks,
-    ) -> Result<Self, Problem> {
+    pub(super) fn begin(parts: &Parts, submission: &Submission, tool: Arc<Tool>, asks: Asks) -> Result<Self, Problem> {
         let now = parts.clock.now();
         let id = submission.request.action_id.clone().unwrap_or_else(|| parts.ids.next(now));
         let kept = submission.kept()?;
@@ -107,7 +102,7 @@ impl Flight {
             name: action.capability.name.clone(),
             version: Some(action.capability.version.clone()),
         };
-        let tool = parts.registry.get(&wanted);
+        let tool = parts.registry.get(&wanted).map(Arc::from);
         let principal = action.principal.clone();
         let artifact = match (&tool, &action.plan) {
             (Ok(tool), _) => tool.registered.digest.clone(),

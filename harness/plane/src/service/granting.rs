@@ -144,7 +144,8 @@ pub(super) fn covers(
         Matcher::Permission { capability, artifact, scope } => {
             let Some(asked) = &flight.kept.request.scope else { return false };
             let plan = &planned.plan;
-            let widened = algebra::widen(&flight.tool.manifest.contract, scope);
+            let Ok(tool) = flight.tool() else { return false };
+            let widened = algebra::widen(&tool.manifest.contract, scope);
             plan.capability == *capability
                 && plan.artifact == *artifact
                 && !planned.delta.is_empty()
@@ -169,7 +170,12 @@ pub(crate) fn describe(matcher: &Matcher) -> String {
             format!("`{capability}`{place} under this contract, with {with}")
         }
         Matcher::Permission { capability, scope, .. } => {
-            let clauses: Vec<String> = scope.as_contract().clauses().iter().map(|clause| format!("{} {}", clause.path(), clause.value())).collect();
+            let clauses: Vec<String> = scope
+                .as_contract()
+                .clauses()
+                .iter()
+                .map(|clause| format!("{} {}", clause.path(), clause.value()))
+                .collect();
             format!("`{capability}` with more than its contract gives: {}", clauses.join("; "))
         }
     }

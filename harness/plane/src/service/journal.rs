@@ -73,10 +73,6 @@ impl Journal {
         &self.id
     }
 
-    pub(crate) fn log(&self) -> &LogKey {
-        &self.log
-    }
-
     /// What it is now, with what the store does not know yet.
     pub(crate) fn action(&self) -> Option<&Action> {
         self.now.as_ref()

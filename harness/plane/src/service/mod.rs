@@ -23,13 +23,13 @@ mod submission;
 mod waiting;
 
 pub use answering::{Answering, Reply, Settled};
-pub use deciding::PolicySource;
+pub use deciding::{LivePolicy, PolicySource};
 pub(crate) use granting::describe;
 pub use halting::Halted;
 pub use looking::ActionView;
 pub use people::{People, Signed};
 pub use permission::PermissionRequest;
-pub use recovering::Recovered;
+pub use recovering::{Holders, Recovered};
 pub use settings::{AskLimits, Settings};
 pub(crate) use submission::Kept;
 pub use submission::{Asking, Submission, TaskContext};
@@ -37,14 +37,14 @@ pub use submission::{Asking, Submission, TaskContext};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use env_contracts::{ByteSize, Ceiling, Code, Id, Observation, Principal, Problem, Wanted};
+use env_contracts::{ByteSize, Ceiling, Code, Id, Observation, Principal, Problem, Profiles, Wanted};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_events::{Action, Asks};
 use glovebox_runtime::{Admission, Authority, Clock, Runtime, Stop};
 use glovebox_store::{Condition, Conflict, Store};
 
 use crate::ids::IdSource;
-use crate::registry::{Profiles, Registry, Tool};
+use crate::registry::{Registry, Tool};
 use crate::watch::Watch;
 use flight::Flight;
 use journal::Lost;
@@ -63,6 +63,8 @@ pub struct Parts {
     pub people: Arc<dyn People>,
     /// What is remembered.
     pub store: Arc<dyn Store>,
+    /// Which processes live.
+    pub holders: Arc<dyn Holders>,
     /// What executes.
     pub runtime: Runtime,
     /// The right to let it.

@@ -11,6 +11,7 @@ use super::binding::Ready;
 use super::flight::Flight;
 use super::granting::contract_digest;
 use super::halting::word;
+use crate::registry::Tool;
 
 /// How long a grant for a task holds: tasks that go on longer ask again.
 const TASK: Duration = Duration::from_secs(24 * 3600);
@@ -29,7 +30,7 @@ impl ActionService {
     /// Once, what policy would honour for more than once, and no.
     pub(super) fn offers(&self, flight: &Flight, ready: &Ready, decision: &Decision) -> Result<Vec<Offer>, Problem> {
         let same = Matcher::Intent { intent: ready.bound.intent.clone() };
-        let like = self.like(flight, ready);
+        let like = like(flight.tool()?, ready);
         let mut offers = vec![offer("once", Answered::Approve, GrantScope::Once, Control::Continue, None)];
         for (id, scope, matcher, lasts) in [
             ("task", GrantScope::Task, &same, TASK),
@@ -79,23 +80,26 @@ impl ActionService {
         });
         Ok(honoured)
     }
+}
 
-    /// This capability, under this contract, on this workspace.
-    fn like(&self, flight: &Flight, ready: &Ready) -> Matcher {
-        let plan = &ready.bound.plan;
-        let properties = flight.tool.manifest.input.get("properties").and_then(serde_json::Value::as_object);
-        let marked = |name: &String| {
-            properties.and_then(|all| all.get(name)).and_then(|schema| schema.get(COMMAND_MARK)).is_some_and(|mark| *mark == true)
-        };
-        let values = ready.planned.arguments.value().as_object();
-        let fixed = values.into_iter().flatten().filter(|(name, _)| marked(name));
-        Matcher::Capability {
-            capability: plan.capability.clone(),
-            artifact: plan.artifact.clone(),
-            contract: contract_digest(&plan.contract),
-            workspace: ready.bound.facts.workspace.as_ref().map(|folder| (folder.device, folder.inode)),
-            arguments: fixed.map(|(name, value)| (name.clone(), value.clone())).collect(),
-        }
+/// This capability, under this contract, on this workspace.
+fn like(tool: &Tool, ready: &Ready) -> Matcher {
+    let plan = &ready.bound.plan;
+    let properties = tool.manifest.input.get("properties").and_then(serde_json::Value::as_object);
+    let marked = |name: &String| {
+        properties
+            .and_then(|all| all.get(name))
+            .and_then(|schema| schema.get(COMMAND_MARK))
+            .is_some_and(|mark| *mark == true)
+    };
+    let values = ready.planned.arguments.value().as_object();
+    let fixed = values.into_iter().flatten().filter(|(name, _)| marked(name));
+    Matcher::Capability {
+        capability: plan.capability.clone(),
+        artifact: plan.artifact.clone(),
+        contract: contract_digest(&plan.contract),
+        workspace: ready.bound.facts.workspace.as_ref().map(|folder| (folder.device, folder.inode)),
+        arguments: fixed.map(|(name, value)| (name.clone(), value.clone())).collect(),
     }
 }
 
@@ -118,13 +122,7 @@ fn declines() -> [Offer; 2] {
     ]
 }
 
-fn offer(
-    id: &str,
-    answer: Answered,
-    scope: GrantScope,
-    control: Control,
-    grant: Option<(Matcher, Duration)>,
-) -> Offer {
+fn offer(id: &str, answer: Answered, scope: GrantScope, control: Control, grant: Option<(Matcher, Duration)>) -> Offer {
     let (matcher, lasts_ms) = match grant {
         Some((matcher, lasts)) => (Some(matcher), Some(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX))),
         None => (None, None),

@@ -6,8 +6,8 @@ use glovebox_events::{Action, Answer, Answered, Approval, Offer};
 use glovebox_identity::{Approver, Signature, Statement};
 
 use super::ActionService;
-use super::halting::word;
 use super::flight::Halt;
+use super::halting::word;
 use crate::observe::Refusal;
 
 /// Who may approve, and how their answers are told from others'.
@@ -102,7 +102,10 @@ impl ActionService {
     pub(super) fn genuine(&self, action: &Action, answer: &Answer) -> Result<(), Halt> {
         let approval = self.that_approval(action, &answer.approval)?;
         self.signed(action, &approval, answer).map_err(|problem| {
-            let message = format!("the answer to approval `{}` is not `{}`'s: {}", answer.approval, answer.by.name, problem.message);
+            let message = format!(
+                "the answer to approval `{}` is not `{}`'s: {}",
+                answer.approval, answer.by.name, problem.message
+            );
             let problem = Problem { message, ..problem };
             Halt::from(Refusal::new(OutcomeKind::Drift, problem).which("answer"))
         })

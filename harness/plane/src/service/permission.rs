@@ -167,9 +167,8 @@ mod tests {
     #[test]
     fn what_is_given_is_never_more_than_what_was_asked() {
         let own = Contract::default();
-        let asked = scope(
-            "[network]\negress = [{ host = \"a.example.com\", ports = [443] }]\n[limits]\nmemory = \"64MiB\"\n",
-        );
+        let asked =
+            scope("[network]\negress = [{ host = \"a.example.com\", ports = [443] }]\n[limits]\nmemory = \"64MiB\"\n");
         let matcher = Matcher::Permission {
             capability: "a.b@1.0.0".parse().unwrap(),
             artifact: Digest::of(b"x"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use env_contracts::{Id, Verdict};
+use env_contracts::{Code, Id, Problem, Verdict};
 use glovebox_events::{ActionState, Asks, DecidedAt, PayloadRole, Right, What};
 use glovebox_runtime::{Backend, Stop};
 
@@ -17,12 +17,7 @@ use crate::watch::Watch;
 impl ActionService {
     /// Plans, decides, binds and decides again. Runs what policy allows, and
     /// asks a person where it says so.
-    pub(super) async fn propose(
-        &self,
-        flight: &mut Flight,
-        watch: &Arc<dyn Watch>,
-        stop: &Stop,
-    ) -> Result<Step, Halt> {
+    pub(super) async fn propose(&self, flight: &mut Flight, watch: &Arc<dyn Watch>, stop: &Stop) -> Result<Step, Halt> {
         self.not_stopped(flight)?;
         let planned = self.plan(flight)?;
         let first = self.decide(flight, &planned, None, DecidedAt::Plan, None)?;
@@ -75,9 +70,14 @@ impl ActionService {
         let fresh = action.state == ActionState::Requested;
         let revision = action.revision + u32::from(fresh && action.plan.is_some());
         let id: Id = action.id.clone();
-        self.executable(flight)?;
+        let tool = flight.tool()?.clone();
+        let capability = tool.manifest.capability();
+        if !parts.profiles.executable(&flight.principal, &capability) {
+            let message = format!("the profile of this agent lets it find `{capability}`, not run it");
+            return Err(Problem::new(Code::PolicyDenied, message).into());
+        }
         let asked = Asked {
-            tool: &flight.tool,
+            tool: &tool,
             request: &flight.kept.request,
             received: flight.kept.received.as_deref().map(str::as_bytes),
             principal: &flight.principal,
@@ -87,7 +87,7 @@ impl ActionService {
         };
         let backends = parts.runtime.backends().iter().map(|backend| &**backend as &dyn Backend);
         let planned = plan(asked, &parts.ceiling, backends)?;
-        flight.story.narrowed(&flight.tool()?.manifest.contract, &planned.plan.contract);
+        flight.story.narrowed(&tool.manifest.contract, &planned.plan.contract);
         flight.story.planned(planned.plan.effects, &planned.plan.backend, planned.enforcement.clone());
         if fresh {
             let payload = flight.journal.payload(PayloadRole::Plan, &planned.plan);

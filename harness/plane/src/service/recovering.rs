@@ -1,13 +1,36 @@
 //! After a crash: what ran in a process that is gone, and what waited too
 //! long.
 
-use env_contracts::{Code, DerivedEffects, OutcomeKind, Problem, SideEffects};
+use env_contracts::{Code, DerivedEffects, Id, OutcomeKind, Problem, SideEffects};
 use glovebox_events::{Action, What};
+use glovebox_store::Sqlite;
 
 use super::ActionService;
-use super::flight::{Flight, Halt};
 use super::Asking;
+use super::flight::{Flight, Halt};
 use crate::observe::Refusal;
+
+/// Which processes live: one that is gone ran its actions for the last time.
+pub trait Holders: Send + Sync {
+    /// This process.
+    fn me(&self) -> &Id;
+
+    /// Whether a process lives.
+    ///
+    /// # Errors
+    /// Those of where it is kept.
+    fn alive(&self, holder: &Id) -> Result<bool, Problem>;
+}
+
+impl Holders for Sqlite {
+    fn me(&self) -> &Id {
+        self.holder()
+    }
+
+    fn alive(&self, holder: &Id) -> Result<bool, Problem> {
+        self.holder_alive(holder)
+    }
+}
 
 /// How much is looked at in one go; what is left is found by the next look.
 const BATCH: u32 = 1000;
@@ -32,7 +55,7 @@ impl ActionService {
         let store = &self.parts.store;
         let mut out = Recovered::default();
         for action in store.running(BATCH)? {
-            let alive = action.holder.as_ref().map_or(Ok(false), |holder| store.holder_alive(holder))?;
+            let alive = action.holder.as_ref().map_or(Ok(false), |holder| self.parts.holders.alive(holder))?;
             if !alive && self.lost_holder(action).await? {
                 out.lost += 1;
             }
@@ -55,7 +78,7 @@ impl ActionService {
         let Some(holder) = action.holder.clone() else { return Ok(false) };
         let effects = action.effects.unwrap_or(DerivedEffects::External);
         let mut flight = Flight::of(&self.parts, action, Asking::Leave)?;
-        let verify = flight.tool.manifest.verify.clone();
+        let verify = flight.tool().ok().and_then(|tool| tool.manifest.verify.clone());
         flight.story.0.effects.derived = effects;
         let refusal = if effects == DerivedEffects::External {
             flight.story.0.effects.side_effects = SideEffects::Possible;
@@ -78,4 +101,3 @@ impl ActionService {
         }
     }
 }
-

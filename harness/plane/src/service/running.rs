@@ -56,9 +56,10 @@ impl ActionService {
         let report = self.execute(flight, bound, permit, ports, wall, stop, &own).await?;
 
         let teardown = Mark::now();
-        flight.story.ran(&report.usage, &flight.tool);
+        let tool = flight.tool()?.clone();
+        flight.story.ran(&report.usage, &tool);
         flight.story.0.notices.extend(report.notices);
-        let mut outcome = observe::outcome(&report.end, &flight.tool);
+        let mut outcome = observe::outcome(&report.end, &tool);
         let collection = Collection {
             store: parts.artifacts.action(planned.plan.action_id.as_str()).await,
             plan: &planned.plan,
@@ -74,7 +75,7 @@ impl ActionService {
             collect::outputs(&collection, dir, story, &mut outcome).await;
         }
         let expect: Option<&Schema> = expect.as_ref();
-        result::judge(&flight.tool, &report.end, stdout, expect, story, &mut outcome);
+        result::judge(&tool, &report.end, stdout, expect, story, &mut outcome);
         if !contract.cleanup.scratch
             && let Some(run_dir) = Arc::into_inner(run_dir)
         {

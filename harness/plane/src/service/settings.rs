@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use env_contracts::Principal;
 use env_contracts::Id;
 
 /// How people are asked.
@@ -31,11 +30,11 @@ pub struct AskLimits {
 
 /// How long a question waits, unless the operator says otherwise: a person
 /// who was away for a day finds it.
-pub const TTL: Duration = Duration::from_secs(24 * 3600);
+const TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// How long it waits where nobody can be reached: long enough for somebody to
 /// log in, short enough for whoever waits to notice.
-pub const GRACE: Duration = Duration::from_secs(600);
+const GRACE: Duration = Duration::from_secs(600);
 
 impl Default for AskLimits {
     fn default() -> Self {
@@ -49,9 +48,4 @@ impl Settings {
     pub fn new(operator_log: Id) -> Self {
         Self { ttl: Some(TTL), grace: GRACE, asks: AskLimits::default(), operator_log }
     }
-}
-
-/// Whether a requester is an agent or acts for one.
-pub(crate) fn is_agent(principal: &Principal) -> bool {
-    principal.agent.is_some() || !principal.chain.is_empty()
 }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use env_contracts::digest::Hasher;
-use env_contracts::{ActionRequest, Code, Digest, Id, Name, Principal, Problem, Scope};
+use env_contracts::{ActionRequest, Code, Id, Name, Principal, Problem, Scope};
 use glovebox_events::KeyClaim;
 use serde::{Deserialize, Serialize};
 
@@ -110,8 +110,8 @@ impl Submission {
     pub(crate) fn kept(&self) -> Result<Kept, Problem> {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let received = self.received.clone().map(String::from_utf8).transpose();
-        let received = received
-            .map_err(|_| Problem::new(Code::ArgumentsInvalid, "the arguments are not UTF-8 text"))?;
+        let received =
+            received.map_err(|_| Problem::new(Code::ArgumentsInvalid, "the arguments are not UTF-8 text"))?;
         Ok(Kept {
             schema: KeptSchema::V1,
             context: self.context.clone(),
@@ -163,12 +163,18 @@ impl Kept {
     /// # Errors
     /// `file-unreadable`.
     pub(crate) fn open_inputs(&self) -> Result<BTreeMap<Name, OwnedFd>, Problem> {
-        let open = |(name, path): (&Name, &PathBuf)| {
-            let file = fs_err::File::open(path).map_err(|error| {
-                Problem::new(Code::FileUnreadable, format!("input `{name}`: {error}"))
-            })?;
-            Ok((name.clone(), file.into_parts().0.into()))
-        };
-        self.inputs.iter().map(open).collect()
+        self.inputs.iter().map(|(name, path)| Ok((name.clone(), open(path)?))).collect()
     }
+}
+
+/// Opens a plain file for reading; what could block or do something is refused.
+fn open(path: &Path) -> Result<OwnedFd, Problem> {
+    use rustix::fs::{FileType, Mode, OFlags, fstat};
+    let failed = |why: String| Problem::new(Code::FileUnreadable, format!("`{}`: {why}", path.display()));
+    let said = |errno: rustix::io::Errno| failed(std::io::Error::from(errno).to_string());
+    // Not blocking: opening a FIFO would wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(said)?;
+    let kind = FileType::from_raw_mode(fstat(&fd).map_err(said)?.st_mode);
+    if kind == FileType::RegularFile { Ok(fd) } else { Err(failed("not a regular file".into())) }
 }

@@ -71,7 +71,7 @@ impl ActionService {
             if action.state != ActionState::Running {
                 return Ok(Step::Again);
             }
-            let alive = action.holder.as_ref().map_or(Ok(false), |holder| parts.store.holder_alive(holder))?;
+            let alive = action.holder.as_ref().map_or(Ok(false), |holder| parts.holders.alive(holder))?;
             if !alive {
                 self.lost_holder(action.clone()).await?;
                 continue;
