@@ -6,9 +6,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use env_contracts::{ByteSize, Code, Problem, Span};
+use env_contracts::{ByteSize, Code, Id, Name, Problem, Span, Version};
 use glovebox_plane::arguments::nearest;
 use glovebox_wasm::Placement;
+
+use crate::args::AskMode;
 
 /// One key.
 pub(crate) struct Setting {
@@ -35,6 +37,16 @@ macro_rules! settings {
 settings! {
     "state", "GLOVEBOX_STATE", "", String, "The folder of artifacts, registered tools, caches and runs. Default: `glovebox` in $XDG_STATE_HOME, or in ~/.local/state.";
     "ceiling", "GLOVEBOX_CEILING", "", String, "The file with the operator's ceiling. Default: `ceiling.toml` beside the configuration file, and the shipped one if there is none.";
+    "policy", "GLOVEBOX_POLICY", "", String, "The folder of the policy: `*.cedar`, `approvers.toml`, `tests/`. Default: `policy` beside the configuration file, and the shipped one if there is none.";
+    "profiles", "GLOVEBOX_PROFILES", "", String, "The file that says which tools an agent finds and may run. Default: `profiles.toml` beside the configuration file; without one, all.";
+    "approvers", "GLOVEBOX_APPROVERS", "", String, "The file of those who approve by passphrase. Default: `approvers.toml` beside the configuration file.";
+    "agent", "GLOVEBOX_AGENT", "", Agent, "The agent that asks, NAME or NAME@VERSION, for a harness that runs this command for one. Empty: the user asks.";
+    "session", "GLOVEBOX_SESSION", "", Word, "The session that actions belong to. Empty: the user has one.";
+    "task", "GLOVEBOX_TASK", "", Word, "The task that actions belong to. Empty: the session has one.";
+    "approvals.ask", "GLOVEBOX_APPROVALS_ASK", "auto", AskMode, "What happens where a person has to decide: `here` (the question is put on the terminal), `wait` (for an answer from elsewhere), `leave` (waiting; `action resume` goes on), `never` (it ends as unattended), or `auto`: `here` where there is a terminal, else `leave`.";
+    "approvals.ttl", "GLOVEBOX_APPROVALS_TTL", "24h", Ttl, "How long a question waits for its answer, and an answer for whoever asked; `none`: for ever.";
+    "approvals.grace", "GLOVEBOX_APPROVALS_GRACE", "10m", Span, "How long a question waits where nobody is known who may answer.";
+    "approvals.most", "GLOVEBOX_APPROVALS_MOST", "60", Count, "How many questions one session may ask within an hour.";
     "admission.memory", "GLOVEBOX_ADMISSION_MEMORY", "", ByteSize, "The memory that all actions of this state folder together may use. Default: three quarters of the host's memory.";
     "admission.actions", "GLOVEBOX_ADMISSION_ACTIONS", "", Count, "How many actions of this state folder run at one time, over all processes. Default: eight for each processor.";
     "admission.queue", "GLOVEBOX_ADMISSION_QUEUE", "1024", Count, "How many actions may wait for room.";
@@ -66,6 +78,55 @@ impl FromStr for Count {
 
     fn from_str(text: &str) -> Result<Self, String> {
         text.parse().map(Self).map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u32::MAX))
+    }
+}
+
+/// How long, or for ever.
+pub(crate) struct Ttl(pub(crate) Option<Span>);
+
+impl FromStr for Ttl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" { Ok(Self(None)) } else { text.parse().map(|span| Self(Some(span))) }
+    }
+}
+
+/// An agent and its version, or nobody.
+#[derive(Clone, Default)]
+pub(crate) struct Agent(pub(crate) Option<(Name, Option<Version>)>);
+
+impl FromStr for Agent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self(None));
+        }
+        match text.split_once('@') {
+            Some((name, version)) => Ok(Self(Some((name.parse()?, Some(version.parse()?))))),
+            None => Ok(Self(Some((text.parse()?, None)))),
+        }
+    }
+}
+
+/// An id, or none.
+pub(crate) struct Word(pub(crate) Option<Id>);
+
+impl FromStr for Word {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(|id| Self(Some(id))) }
+    }
+}
+
+impl FromStr for AskMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        <Self as clap::ValueEnum>::from_str(text, false)
+            .map_err(|_| format!("`{text}` is none of `auto`, `here`, `wait`, `leave` and `never`"))
     }
 }
 
@@ -231,6 +292,9 @@ fn default(setting: &Setting) -> String {
     match setting.key {
         "state" => text(folder("XDG_STATE_HOME", ".local/state")),
         "ceiling" => text(file_path().parent().map(|folder| folder.join("ceiling.toml"))),
+        "policy" => text(file_path().parent().map(|folder| folder.join("policy"))),
+        "profiles" => text(file_path().parent().map(|folder| folder.join("profiles.toml"))),
+        "approvers" => text(file_path().parent().map(|folder| folder.join("approvers.toml"))),
         // Whole MiB: an odd number of bytes can't be read at a glance.
         "admission.memory" => ByteSize(budgets().memory.0 >> 20 << 20).to_string(),
         "admission.actions" => budgets().actions.to_string(),

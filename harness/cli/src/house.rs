@@ -4,14 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use env_contracts::{ByteSize, Ceiling, Code, Name, Principal, Problem, Span};
+use env_contracts::{Assurance, ByteSize, Ceiling, Code, Id, Name, Observation, Principal, Problem, Profiles, Span};
 use glovebox_artifacts::ArtifactStore;
-use glovebox_plane::{ActionService, Parts, Registry, TimeOrderedIds};
+use glovebox_identity::{Approvers, Signature, Statement};
+use glovebox_plane::{
+    ActionService, LivePolicy, Parts, People, PolicySource, Registry, Settings, Submitted, TaskContext, TimeOrderedIds,
+};
 use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, io_problem};
+use glovebox_store::{Options, Sqlite};
 use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
+use crate::args::ContextArgs;
 use crate::builtin;
-use crate::config::{Config, Count, Origin, trusted};
+use crate::config::{Agent, Config, Count, Origin, Ttl, Word, trusted};
 
 /// The tenant of a person's own machine.
 pub(crate) const TENANT: &str = "local";
@@ -52,6 +57,16 @@ impl Places {
     /// Locks of actions that may run so many times at once.
     pub(crate) fn slots(&self) -> PathBuf {
         self.state.join("slots")
+    }
+
+    /// What is remembered: the log and the state.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.state.join("store")
+    }
+
+    /// Which policies were checked already.
+    pub(crate) fn checked(&self) -> PathBuf {
+        self.state.join("checked")
     }
 
     /// Scratch folders that a contract wants kept.
@@ -165,25 +180,56 @@ fn compile_limits(config: &Config) -> CompileLimits {
 pub(crate) fn service(config: &Config, slots: u32) -> Result<ActionService, Problem> {
     let places = Places::of(config);
     let registry = registry(&places);
-    service_at(places, registry, config, slots)
+    places.make()?;
+    let policy = policy(config, &places, &registry)?;
+    service_at(places, registry, config, slots, Arc::new(policy), profiles(config)?)
 }
 
-/// The same with its state at another place, and with other tools.
+/// The same for what a person tries here, with the shipped policy.
 ///
 /// # Errors
 /// Those of the parts.
-pub(crate) fn service_at(
+pub(crate) fn trial(config: &Config) -> Result<ActionService, Problem> {
+    let places = Places::of(config);
+    let registry = registry(&places);
+    trial_at(places, registry, config, 1)
+}
+
+/// The same with its state at another place, with other tools, and with the
+/// shipped policy: for what a person tries by themselves.
+///
+/// # Errors
+/// Those of the parts.
+pub(crate) fn trial_at(
     places: Places,
     registry: Registry,
     config: &Config,
     slots: u32,
 ) -> Result<ActionService, Problem> {
     places.make()?;
+    let policy = LivePolicy::load(None, registry.clone(), None)?;
+    service_at(places, registry, config, slots, Arc::new(policy), everything()?)
+}
+
+fn service_at(
+    places: Places,
+    registry: Registry,
+    config: &Config,
+    slots: u32,
+    policy: Arc<dyn PolicySource>,
+    profiles: Profiles,
+) -> Result<ActionService, Problem> {
     let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, &places, slots)?)];
     let (runtime, authority) = Runtime::new(backends);
+    let store = Arc::new(Sqlite::open(&places.store(), &Options::default())?);
     Ok(ActionService::new(Parts {
         registry,
+        profiles,
         ceiling: ceiling(config)?,
+        policy,
+        people: Arc::new(Registered { path: approvers_path(config) }),
+        store: store.clone(),
+        holders: store,
         runtime,
         authority,
         admission: Admission::shared(budgets(config), places.room()),
@@ -193,14 +239,109 @@ pub(crate) fn service_at(
         run_root: places.runs(),
         protect: protect(config, &places),
         max_sealed: config.get("limits.sealed"),
+        settings: settings(config),
     }))
+}
+
+/// How people are asked.
+fn settings(config: &Config) -> Settings {
+    let mut settings = Settings::new(id("operator"));
+    settings.ttl = config.get::<Ttl>("approvals.ttl").0.map(|span| span.0);
+    settings.grace = config.get::<Span>("approvals.grace").0;
+    settings.asks.most = config.get::<Count>("approvals.most").0;
+    settings
+}
+
+/// The policy in force: the operator's, or the shipped one.
+///
+/// # Errors
+/// `policy-invalid` with every problem.
+pub(crate) fn policy(config: &Config, places: &Places, registry: &Registry) -> Result<LivePolicy, Problem> {
+    let policy = LivePolicy::load(policy_dir(config)?, registry.clone(), Some(places.checked()))?;
+    for path in policy.paths() {
+        trusted(&path).map_err(distrusted)?;
+    }
+    Ok(policy)
+}
+
+fn distrusted(why: String) -> Problem {
+    Problem::new(Code::PolicyInvalid, why).with_help("give it to yourself, and take the others' write permission away")
+}
+
+/// The folder of the operator's policy; `None`: there is none.
+///
+/// # Errors
+/// `policy-invalid` where others could have written it, or a named one is not
+/// there.
+pub(crate) fn policy_dir(config: &Config) -> Result<Option<PathBuf>, Problem> {
+    let (path, origin) = config.entry("policy");
+    let folder = PathBuf::from(path);
+    if !folder.is_dir() {
+        return match origin {
+            // Only the default place may be empty.
+            Origin::Default => Ok(None),
+            _ => {
+                let message = format!("`policy` from {origin}: `{path}` is not a folder");
+                Err(Problem::new(Code::PolicyInvalid, message)
+                    .with_help("name the folder of a policy; `glovebox policy init DIR` makes one to start from"))
+            }
+        };
+    }
+    trusted(&folder).map_err(distrusted)?;
+    Ok(Some(folder))
+}
+
+/// Which tools agents find and may run.
+///
+/// # Errors
+/// `config-invalid` with the file and the line.
+pub(crate) fn profiles(config: &Config) -> Result<Profiles, Problem> {
+    let (path, origin) = config.entry("profiles");
+    let invalid = |why: String| Problem::new(Code::ConfigInvalid, why);
+    trusted(Path::new(path)).map_err(invalid)?;
+    match fs_err::read_to_string(path) {
+        Ok(text) => Profiles::from_toml(&text).map_err(|error| invalid(format!("`{path}`: {error}"))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && *origin == Origin::Default => everything(),
+        Err(error) => Err(invalid(format!("`profiles` from {origin}: {error}"))),
+    }
+}
+
+/// What holds on a machine where nobody wrote profiles: an agent finds and may
+/// run what there is.
+fn everything() -> Result<Profiles, Problem> {
+    let text = "schema = \"glovebox/profiles/v1\"\n[default]\ndiscover = [\"*\"]\nexecute = [\"*\"]\n";
+    Profiles::from_toml(text).map_err(|error| Problem::of(&error))
+}
+
+/// The file of those who approve by passphrase.
+pub(crate) fn approvers_path(config: &Config) -> PathBuf {
+    config.entry("approvers").0.into()
+}
+
+/// Those who approve by passphrase, read anew each time: who was removed
+/// counts no more.
+struct Registered {
+    path: PathBuf,
+}
+
+impl People for Registered {
+    fn known(&self) -> Result<Vec<(Name, Assurance)>, Problem> {
+        let approvers = Approvers::load(&self.path).map_err(|error| Problem::of(&error))?;
+        Ok(approvers.list().iter().map(|record| (record.name.clone(), Assurance::ConsoleLogin)).collect())
+    }
+
+    fn verify(&self, name: &Name, statement: &Statement, signature: &Signature) -> Result<(), Problem> {
+        let approvers = Approvers::load(&self.path).map_err(|error| Problem::of(&error))?;
+        approvers.verify(name, statement, signature).map_err(|error| Problem::of(&error))
+    }
 }
 
 /// What no guest may see or change: our state, and what the operator decides
 /// with. A tool that could write there could raise its own ceiling.
 fn protect(config: &Config, places: &Places) -> Vec<PathBuf> {
     let configuration = crate::config::file_path();
-    let mut paths = vec![places.state.clone(), PathBuf::from(config.entry("ceiling").0), configuration.clone()];
+    let mut paths = vec![places.state.clone(), configuration.clone()];
+    paths.extend(["ceiling", "policy", "profiles", "approvers"].map(|key| PathBuf::from(config.entry(key).0)));
     // The folder that is ours alone, also before there is a file in it.
     paths.extend(configuration.parent().filter(|folder| folder.ends_with("glovebox")).map(Into::into));
     // Without a home there is no such place; an empty path would be every one.
@@ -220,9 +361,6 @@ fn budgets(config: &Config) -> Budgets {
 
 /// Who uses this command: the user that the kernel says we run as.
 pub(crate) fn principal() -> Principal {
-    let name = |text: String| -> Name {
-        text.parse().unwrap_or_else(|error| unreachable!("made of letters and digits: {error}"))
-    };
     Principal {
         tenant: name(TENANT.to_owned()),
         user: name(format!("uid-{}", rustix::process::geteuid().as_raw())),
@@ -230,6 +368,65 @@ pub(crate) fn principal() -> Principal {
         agent_version: None,
         chain: Vec::new(),
     }
+}
+
+/// Who asks: the user, or an agent on their behalf where the caller says so.
+///
+/// # Errors
+/// `usage` for an agent that can't be.
+pub(crate) fn requester(config: &Config, args: &ContextArgs) -> Result<Principal, Problem> {
+    let agent: Agent = match &args.agent {
+        Some(text) => text.parse().map_err(|error: String| Problem::new(Code::Usage, format!("--agent: {error}")))?,
+        None => config.get("agent"),
+    };
+    let (agent, agent_version) = agent.0.map_or((None, None), |(name, version)| (Some(name), version));
+    Ok(Principal { agent, agent_version, ..principal() })
+}
+
+/// The session and the task that it belongs to. This door has no turns: a
+/// session has one task unless the caller names others.
+pub(crate) fn context(config: &Config, args: &ContextArgs) -> TaskContext {
+    let user = principal().user;
+    let session = args.session.clone().or_else(|| config.get::<Word>("session").0);
+    let session = session.unwrap_or_else(|| id(&format!("cli-{user}")));
+    let task = args.task.clone().or_else(|| config.get::<Word>("task").0).unwrap_or_else(|| session.clone());
+    let stage = args.stage.as_ref().map(ToString::to_string);
+    TaskContext { session, task, purpose: None, stage }
+}
+
+/// The context of what is tried here, in a state folder of its own.
+pub(crate) fn trial_context() -> TaskContext {
+    TaskContext { session: id("trial"), task: id("trial"), purpose: None, stage: None }
+}
+
+/// The Observation of an action that nobody was asked about.
+///
+/// # Errors
+/// `approval-pending` where somebody was.
+pub(crate) fn done(submitted: Submitted) -> Result<Observation, Problem> {
+    match submitted {
+        Submitted::Done(observation) => Ok(observation),
+        Submitted::Waiting(action) => {
+            Err(Problem::new(Code::ApprovalPending, format!("action `{}` waits for a person", action.id)))
+        }
+    }
+}
+
+/// Who answers through this door: the user, unless the caller says that it
+/// is an agent. An agent that does not say so is the user here: what such an
+/// answer is worth, its assurance says.
+pub(crate) fn requester_of_answers(config: &Config) -> Principal {
+    let agent: Agent = config.get("agent");
+    let (agent, agent_version) = agent.0.map_or((None, None), |(name, version)| (Some(name), version));
+    Principal { agent, agent_version, ..principal() }
+}
+
+fn name(text: String) -> Name {
+    text.parse().unwrap_or_else(|error| unreachable!("made of letters and digits: {error}"))
+}
+
+pub(crate) fn id(text: &str) -> Id {
+    text.parse().unwrap_or_else(|error| unreachable!("made of letters and digits: {error}"))
 }
 
 /// A tokio runtime of two threads: one for the action, one that keeps time

@@ -88,13 +88,25 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
     }
     let config = config?;
     match cli.command {
-        Command::Run(args) => commands::run::run(args, &config),
+        Command::Run(args) => commands::run::run(&args, &config),
+        Command::Action(command) => commands::action::run(command, &config),
+        Command::Approvals(command) => commands::approvals::run(command, &config),
+        Command::Grants(command) => commands::grants::run(command, &config),
+        Command::Permission(command) => commands::permission::run(command, &config),
+        Command::Approver(command) => commands::approver::run(command, &config),
+        Command::Stop(args) => commands::stop::run(&args, &config),
         Command::Tool(command) => commands::tool::run(command, &config),
         Command::Contract(command) => commands::contract::run(command, &config),
         Command::Artifacts(command) => commands::artifacts::run(command, &config),
         Command::Config(command) => commands::config::run(&command, &config),
         Command::Gc(args) => commands::gc::run(&args, &config),
-        Command::Doctor(_) | Command::Explain(_) | Command::Completions(_) | Command::Reference(_) => {
+        Command::Policy(_)
+        | Command::Audit(_)
+        | Command::Db(_)
+        | Command::Doctor(_)
+        | Command::Explain(_)
+        | Command::Completions(_)
+        | Command::Reference(_) => {
             unreachable!("answered above")
         }
     }

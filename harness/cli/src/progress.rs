@@ -16,6 +16,9 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How often the line on a terminal is drawn again.
 const REDRAW: Duration = Duration::from_millis(500);
 
+/// What stands for "nothing to say".
+const HUSH: &str = "\0";
+
 /// A thread that draws. It says nothing about what is over within a second.
 pub(crate) struct Progress {
     lines: Sender<String>,
@@ -49,6 +52,13 @@ impl Progress {
     }
 }
 
+impl Line {
+    /// Says nothing until the next line: something else is on the terminal.
+    pub(crate) fn hush(&self) {
+        let _ = self.0.send(HUSH.to_owned());
+    }
+}
+
 impl Watch for Line {
     fn phase(&self, line: &str) {
         let _ = self.0.send(line.to_owned());
@@ -74,7 +84,7 @@ fn draw(received: &Receiver<String>) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if started.elapsed() < QUIET {
+        if line == HUSH || started.elapsed() < QUIET {
             continue;
         }
         let mut err = std::io::stderr().lock();

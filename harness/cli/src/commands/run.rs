@@ -10,27 +10,46 @@ use env_contracts::{
     Access, ActionRequest, Code, Deterministic, Mount, Name, Observation, Problem, Scope, Source, Wanted, Wasm,
 };
 use glovebox_artifacts::ArtifactStore;
-use glovebox_plane::{Submission, Tool};
+use glovebox_events::Action;
+use glovebox_plane::{ActionService, Asking, Submission, Submitted, Tool, Watch};
 use glovebox_runtime::Stop;
 use serde_json::Value;
 
-use super::{arguments, files, printed};
+use super::asking::{self, Watcher};
+use super::{approvals, arguments, files, printed};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::progress::Progress;
 use crate::{house, print};
 
 /// One action at a time: a small pool is enough and starts faster.
-const SLOTS: u32 = 1;
+pub(super) const SLOTS: u32 = 1;
 
-pub(crate) fn run(args: RunArgs, config: &Config) -> Result<ExitCode, Problem> {
-    let wanted: Wanted = args.tool.parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
+pub(crate) fn run(args: &RunArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, SLOTS)?;
-    let tool = service.registry().get(&wanted)?;
-    let received = arguments::received(&args, &tool)?;
+    let (asking, here) = asking::mode(config, &args.context)?;
+    let submission = submission(args, config, &service, asking)?;
+    let answer =
+        drive(&service, config, here, async |service, watch, stop| service.submit(submission, watch, &stop).await)?;
+    answer.print(args.json, args.raw, &service)
+}
+
+/// What the command line asks for.
+pub(super) fn submission(
+    args: &RunArgs,
+    config: &Config,
+    service: &ActionService,
+    asking: Asking,
+) -> Result<Submission, Problem> {
+    let wanted: Wanted = args.tool.parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
+    let principal = house::requester(config, &args.context)?;
+    let tool = service.capability(&principal, &wanted)?;
+    let received = arguments::received(args, &tool)?;
     let (workspace, access) = workspace(&args.workspace)?;
     let mut request = ActionRequest::new(wanted, Value::Null);
-    request.scope = scope(&args, &tool, access)?;
+    request.scope = scope(args, &tool, access)?;
+    request.idempotency_key.clone_from(&args.key);
+    request.purpose.clone_from(&args.purpose);
     let mut inputs = BTreeMap::new();
     for input in &args.input {
         let (name, from) = arguments::pair("--input", input)?;
@@ -42,27 +61,47 @@ pub(crate) fn run(args: RunArgs, config: &Config) -> Result<ExitCode, Problem> {
         if from.starts_with("artifact/") {
             request.inputs.insert(name, from.to_owned());
         } else {
-            inputs.insert(name, files::open(Path::new(from))?);
+            // A file that can't be read is a slip of the command line.
+            drop(files::open(Path::new(from))?);
+            inputs.insert(name, PathBuf::from(from));
         }
     }
-    let submission = Submission {
-        principal: house::principal(),
+    Ok(Submission {
+        principal,
+        context: house::context(config, &args.context),
         request,
         received: Some(received),
         workspace: Some(workspace),
         inputs,
-    };
+        asking,
+    })
+}
+
+/// What became of an action that a command carried.
+pub(super) struct Answer(Submitted);
+
+/// Carries an action with progress, questions and interrupts.
+pub(super) fn drive(
+    service: &ActionService,
+    config: &Config,
+    here: bool,
+    action: impl AsyncFnOnce(&ActionService, Arc<dyn Watch>, Stop) -> Result<Submitted, Problem>,
+) -> Result<Answer, Problem> {
     let stop = Stop::default();
     let progress = Progress::start();
     let runtime = house::tokio_runtime()?;
-    let observation = runtime.block_on(async {
+    let submitted = runtime.block_on(async {
         tokio::spawn(interrupt(stop.clone()));
-        service.run(submission, Arc::new(progress.watch()), &stop).await
+        // What a crash left is looked at by whoever comes next.
+        service.recover().await?;
+        let watch = Watcher::new(progress.watch(), here, service, config);
+        action(service, Arc::new(watch), stop).await
     });
-    // A thread that is stuck in a call of the kernel's must not keep us.
+    // A thread that is stuck in a call of the kernel's, or that waits for a
+    // key on the terminal, must not keep us.
     runtime.shutdown_background();
     progress.end();
-    answer(&args, &observation?, service.artifacts())
+    submitted.map(Answer)
 }
 
 /// The first Ctrl-C, hang-up or termination asks the action to stop, so that what it
@@ -86,16 +125,49 @@ async fn interrupt(stop: Stop) {
     }
 }
 
-fn answer(args: &RunArgs, observation: &Observation, artifacts: &ArtifactStore) -> Result<ExitCode, Problem> {
-    let code = observation.outcome.exit_code();
-    if args.json {
-        return printed(print::json(observation), code);
+impl Answer {
+    /// Prints it, and says how the command ends.
+    pub(super) fn print(&self, json: bool, raw: bool, service: &ActionService) -> Result<ExitCode, Problem> {
+        let observation = match &self.0 {
+            Submitted::Done(observation) => observation,
+            Submitted::Waiting(action) => return waiting(action, json, service),
+        };
+        let code = observation.outcome.exit_code();
+        if json {
+            return printed(print::json(observation), code);
+        }
+        if raw {
+            self::raw(observation, service.artifacts())?;
+            return Ok(ExitCode::from(code));
+        }
+        printed(print::observation(observation), code)
     }
-    if args.raw {
-        raw(observation, artifacts)?;
-        return Ok(ExitCode::from(code));
+}
+
+/// An action that was left: stable ids, and what can be done with them.
+fn waiting(action: &Action, json: bool, service: &ActionService) -> Result<ExitCode, Problem> {
+    let code = Code::ApprovalPending.exit_code();
+    let card = match action.pending() {
+        Some(approval) => Some(service.approval(&action.principal, &approval.id)?),
+        None => None,
+    };
+    if json {
+        let answer = serde_json::json!({ "waiting": { "action": action, "approval": card } });
+        return printed(print::json(&answer), code);
     }
-    printed(print::observation(observation), code)
+    let mut out = anstream::stdout().lock();
+    let mut shown = writeln!(out, "{}  {}  {}", action.state, action.capability, action.id);
+    if let Some(card) = &card {
+        for line in approvals::card_lines(card) {
+            shown = shown.and_then(|()| writeln!(out, "{line}"));
+        }
+        let id = &card.approval;
+        shown = shown.and_then(|()| {
+            writeln!(out, "  hint: `glovebox approvals approve {id}`, then `glovebox action resume {}`", action.id)
+        });
+    }
+    drop(out);
+    printed(shown, code)
 }
 
 /// The bare result: a command's standard output, byte for byte, or a tool's
@@ -148,7 +220,7 @@ fn eprint_escaped(text: &str) {
 /// The folder, and the most that may be done with it: nobody gets to change
 /// it by default. A folder whose name ends in `:read` or `:write` is written
 /// with that suffix twice.
-fn workspace(text: &str) -> Result<(PathBuf, Access), Problem> {
+pub(super) fn workspace(text: &str) -> Result<(PathBuf, Access), Problem> {
     let (path, access) = if let Some(path) = text.strip_suffix(":write") {
         (path, Access::Write)
     } else {
@@ -182,6 +254,20 @@ fn scope(args: &RunArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, P
         }
         None => None,
     };
+    limit(&mut scope, tool, access);
+    if let Some(seed) = args.seed {
+        let scope = scope.get_or_insert_default();
+        // The rest of the section stays as the file or else the tool has it.
+        let wasm = scope.wasm.clone().unwrap_or_else(|| tool.manifest.contract.wasm.clone());
+        let time = args.time.unwrap_or_else(Deterministic::beginning);
+        scope.wasm = Some(Wasm { deterministic: Some(Deterministic { seed, time }), ..wasm });
+    }
+    Ok(scope)
+}
+
+/// Takes from a scope what goes beyond the access to the workspace that the
+/// command line gives.
+pub(super) fn limit(scope: &mut Option<Scope>, tool: &Tool, access: Access) {
     let mounts =
         scope.as_ref().and_then(|scope| scope.filesystem.as_ref()).unwrap_or(&tool.manifest.contract.filesystem);
     let narrowed: Vec<Mount> = mounts
@@ -194,12 +280,4 @@ fn scope(args: &RunArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, P
     if narrowed != *mounts {
         scope.get_or_insert_default().filesystem = Some(narrowed);
     }
-    if let Some(seed) = args.seed {
-        let scope = scope.get_or_insert_default();
-        // The rest of the section stays as the file or else the tool has it.
-        let wasm = scope.wasm.clone().unwrap_or_else(|| tool.manifest.contract.wasm.clone());
-        let time = args.time.unwrap_or_else(Deterministic::beginning);
-        scope.wasm = Some(Wasm { deterministic: Some(Deterministic { seed, time }), ..wasm });
-    }
-    Ok(scope)
 }

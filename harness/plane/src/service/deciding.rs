@@ -45,6 +45,12 @@ impl LivePolicy {
         let live = Live::load(dir, tools.iter(), stamps).map_err(|error| Problem::of(&error))?;
         Ok(Self { live, registry })
     }
+
+    /// The files that it was read from: whoever can write them decides what
+    /// runs.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.live.current().paths().to_vec()
+    }
 }
 
 /// The manifests that a policy is checked with; a tool that can't be read is

@@ -37,6 +37,11 @@ impl ActionService {
         Ok(Some(id))
     }
 
+    /// What a matcher covers, for people.
+    pub fn describe(&self, matcher: &Matcher) -> String {
+        describe(matcher)
+    }
+
     /// Whether the grant is what its approval's answer says, by who signed it.
     fn real(&self, grant: &Grant) -> Result<(), Problem> {
         let forged = || Problem::new(env_contracts::Code::SignatureInvalid, "no answer made this grant");

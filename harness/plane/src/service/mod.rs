@@ -181,8 +181,11 @@ impl ActionService {
         self.go_on(flight, watch, stop).await
     }
 
-    /// The capability, if it is registered, disclosed to who asks, and whole.
-    fn capability(&self, principal: &Principal, wanted: &Wanted) -> Result<Arc<Tool>, Problem> {
+    /// The capability, if it is registered and disclosed to who asks.
+    ///
+    /// # Errors
+    /// `tool-unknown`, also for what is not disclosed.
+    pub fn capability(&self, principal: &Principal, wanted: &Wanted) -> Result<Arc<Tool>, Problem> {
         self.parts.registry.disclosed(wanted, principal, &self.parts.profiles)
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use env_contracts::{ActionRequest, Code, Observation, Problem, Scope};
-use glovebox_plane::{ActionService, Submission, Watch as _};
+use glovebox_plane::{ActionService, Asking, Submission, Watch as _};
 use glovebox_runtime::Stop;
 use serde_json::{Value, json};
 
@@ -106,7 +106,7 @@ fn reveals(seen: &Observation) -> bool {
 }
 
 pub(super) fn test(config: &Config) -> Result<Vec<Line>, Problem> {
-    let service = match house::service(config, 1) {
+    let service = match house::trial(config) {
         Ok(service) => service,
         Err(problem) => return Ok(vec![Line::required("a service", Err(problem))]),
     };
@@ -165,8 +165,10 @@ async fn observe(
         received: Some(attempt.args.to_string().into_bytes()),
         workspace: Some(workspace.to_owned()),
         inputs: BTreeMap::new(),
+        context: house::trial_context(),
+        asking: Asking::Never,
     };
-    service.run(submission, watch, &Stop::default()).await
+    house::done(service.submit(submission, watch, &Stop::default()).await?)
 }
 
 /// A workspace with something beside it that must stay unseen.

@@ -116,7 +116,7 @@ impl Subject {
         checks.push(Check::new("component", "compiles and describes itself", compiled));
         if runs {
             let runtime = house::tokio_runtime()?;
-            let service = house::service_at(self.places, self.registry, config, SLOTS)?;
+            let service = house::trial_at(self.places, self.registry, config, SLOTS)?;
             let progress = Progress::start();
             let line = progress.watch();
             for example in &manifest.examples {

@@ -5,11 +5,10 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use env_contracts::{ActionRequest, Code, Example, Name, Observation, Problem, Wanted};
-use glovebox_plane::{ActionService, Submission, Tool, Unwatched};
+use glovebox_plane::{ActionService, Asking, Submission, Tool, Unwatched};
 use glovebox_runtime::Stop;
 use serde_json::Value;
 
-use crate::commands::files;
 use crate::house;
 
 /// Runs an example in a fresh workspace.
@@ -41,7 +40,7 @@ async fn observe(service: &ActionService, tool: &Tool, example: &Example) -> Res
         let name: Name = name.parse().map_err(|error: String| Problem::new(Code::ManifestInvalid, error))?;
         let path = folder.path().join(format!("input-{name}"));
         fs_err::write(&path, text).map_err(failed)?;
-        inputs.insert(name, files::open(&path)?);
+        inputs.insert(name, path);
     }
     let capability = tool.manifest.capability();
     let wanted = Wanted { name: capability.name, version: Some(capability.version) };
@@ -51,8 +50,10 @@ async fn observe(service: &ActionService, tool: &Tool, example: &Example) -> Res
         received: Some(serde_json::to_vec(&example.args).unwrap_or_default()),
         workspace: Some(workspace),
         inputs,
+        context: house::trial_context(),
+        asking: Asking::Never,
     };
-    service.run(submission, Arc::new(Unwatched), &Stop::default()).await
+    house::done(service.submit(submission, Arc::new(Unwatched), &Stop::default()).await?)
 }
 
 fn judge(example: &Example, observation: &Observation) -> Result<(), String> {

@@ -1,0 +1,163 @@
+//! The command line.
+
+mod operate;
+mod other;
+mod people;
+mod run;
+mod tool;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use operate::*;
+pub(crate) use other::*;
+pub(crate) use people::*;
+pub(crate) use run::*;
+pub(crate) use tool::*;
+
+/// Runs untrusted tool code, inside what its Environment Contract names.
+#[derive(Debug, Parser)]
+#[command(
+    name = "glovebox",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  glovebox run text.count --arg path=README.md
+  glovebox tool add ./my-tool.wasm
+  glovebox contract check contract.toml
+  glovebox explain timed-out
+
+Exit codes: 0 succeeded, 1 the tool failed, 2 usage; `glovebox explain` lists the others."
+)]
+pub(crate) struct Cli {
+    /// The folder of artifacts, registered tools, caches and runs.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a tool and print its Observation.
+    Run(Box<RunArgs>),
+    /// Register tools and look at them.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox tool list\n  glovebox tool show text.count\n  glovebox tool check ./count.wasm --manifest tool.toml\n  glovebox tool add ./count.wasm --manifest tool.toml"
+    )]
+    Tool(ToolCommand),
+    /// Hand in actions, look at them, stop them, go on with them.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox action list --open\n  glovebox action show ACTION\n  glovebox action resume ACTION"
+    )]
+    Action(ActionCommand),
+    /// See what waits for a person, and decide.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox approvals list\n  glovebox approvals show APPROVAL\n  glovebox approvals approve APPROVAL\n  glovebox approvals decline APPROVAL --say 'not on a Friday'"
+    )]
+    Approvals(ApprovalsCommand),
+    /// See what was allowed for more than once, and take it back.
+    #[command(subcommand, after_help = "Examples:\n  glovebox grants list\n  glovebox grants revoke GRANT")]
+    Grants(GrantsCommand),
+    /// Ask for more than a tool's contract gives.
+    #[command(subcommand, after_help = "Examples:\n  glovebox permission request my.tool --contract more.toml")]
+    Permission(PermissionCommand),
+    /// Say who may approve by passphrase.
+    #[command(subcommand, after_help = "Examples:\n  glovebox approver add mira\n  glovebox approver list")]
+    Approver(ApproverCommand),
+    /// Check, test and explain the policy.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox policy check\n  glovebox policy test\n  glovebox policy explain fs.read --arg path=a.txt"
+    )]
+    Policy(PolicyCommand),
+    /// Look after the log: verify, export, sign, erase.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox audit verify\n  glovebox audit export --format cloudevents"
+    )]
+    Audit(AuditCommand),
+    /// Look after the database.
+    #[command(subcommand, after_help = "Examples:\n  glovebox db check\n  glovebox db backup copy.db")]
+    Db(DbCommand),
+    /// Stop everything, or let it go on.
+    Stop(StopArgs),
+    /// See what this host can enforce of a contract.
+    #[command(subcommand, after_help = "Examples:\n  glovebox contract check contract.toml")]
+    Contract(ContractCommand),
+    /// Look at what actions made.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox artifacts list\n  glovebox artifacts get artifact/ACTION/1 --out report.csv"
+    )]
+    Artifacts(ArtifactsCommand),
+    /// See the configuration.
+    #[command(subcommand, after_help = "Examples:\n  glovebox config show --origin\n  glovebox config show --ceiling")]
+    Config(ConfigCommand),
+    /// Take away what is too old or too much, and what crashes left behind.
+    Gc(GcArgs),
+    /// See what this host offers, and run the self-tests of each wall.
+    Doctor(DoctorArgs),
+    /// Say what an error code means and what helps; without a code, list all.
+    Explain(ExplainArgs),
+    /// Print a completion script for a shell.
+    Completions(CompletionsArgs),
+    /// Write the generated references into a folder. For our own use.
+    #[command(name = "__reference", hide = true)]
+    Reference(ReferenceArgs),
+}
+
+impl Command {
+    /// How it is called, after the program's name.
+    pub(crate) fn path(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "run",
+            Self::Tool(command) => command.path(),
+            Self::Action(command) => command.path(),
+            Self::Approvals(command) => command.path(),
+            Self::Grants(command) => command.path(),
+            Self::Permission(PermissionCommand::Request(_)) => "permission request",
+            Self::Approver(command) => command.path(),
+            Self::Policy(command) => command.path(),
+            Self::Audit(command) => command.path(),
+            Self::Db(command) => command.path(),
+            Self::Stop(_) => "stop",
+            Self::Contract(ContractCommand::Check { .. }) => "contract check",
+            Self::Artifacts(command) => command.path(),
+            Self::Config(ConfigCommand::Show { .. }) => "config show",
+            Self::Gc(_) => "gc",
+            Self::Doctor(_) => "doctor",
+            Self::Explain(_) => "explain",
+            Self::Completions(_) => "completions",
+            Self::Reference(_) => "__reference",
+        }
+    }
+
+    /// Whether the answer is wanted as JSON.
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::Run(args) => args.json,
+            Self::Tool(command) => command.json(),
+            Self::Action(command) => command.json(),
+            Self::Approvals(command) => command.json(),
+            Self::Grants(command) => command.json(),
+            Self::Permission(PermissionCommand::Request(args)) => args.json,
+            Self::Approver(command) => command.json(),
+            Self::Policy(command) => command.json(),
+            Self::Audit(command) => command.json(),
+            Self::Db(command) => command.json(),
+            Self::Stop(args) => args.json,
+            Self::Contract(ContractCommand::Check { json, .. })
+            | Self::Config(ConfigCommand::Show { json, .. })
+            | Self::Gc(GcArgs { json, .. })
+            | Self::Doctor(DoctorArgs { json }) => *json,
+            Self::Artifacts(command) => command.json(),
+            Self::Explain(_) | Self::Completions(_) | Self::Reference(_) => false,
+        }
+    }
+}

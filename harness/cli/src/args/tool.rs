@@ -1,0 +1,111 @@
+//! `glovebox tool`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolCommand {
+    /// Register a component. Its manifest is FILE's sibling `tool.toml`, or
+    /// the one named; without any, a command gets one that is printed, and so
+    /// does each function that the component exports with types of its own.
+    #[command(
+        after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter\n  glovebox tool add ./calc.wasm --export add --name calc.add"
+    )]
+    Add(ToolAddArgs),
+    /// List what is registered.
+    #[command(after_help = "Examples:\n  glovebox tool list\n  glovebox tool list --json")]
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a tool: what it does, asks for and promises.
+    #[command(after_help = "Examples:\n  glovebox tool show text.count\n  glovebox tool show text.count@1.0.0 --json")]
+    Show {
+        /// NAME or NAME@VERSION.
+        tool: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Hold a tool against its manifest: imports, exports, schemas, and every
+    /// example, run for real.
+    #[command(
+        after_help = "Examples:\n  glovebox tool check text.count\n  glovebox tool check ./count.wasm --manifest tool.toml"
+    )]
+    Check(ToolCheckArgs),
+    /// Remove a registered tool. Its name and version stay taken.
+    #[command(after_help = "Examples:\n  glovebox tool remove jq.filter@1.0.0")]
+    Remove {
+        /// NAME@VERSION.
+        tool: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolAddArgs {
+    /// The component, or a preview 1 module.
+    pub(crate) file: PathBuf,
+    /// Its manifest.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// The name for a command or function that has no manifest.
+    #[arg(long, conflicts_with = "manifest")]
+    pub(crate) name: Option<String>,
+    /// The version for commands and functions that have no manifest.
+    #[arg(long, default_value = "0.1.0", conflicts_with = "manifest")]
+    pub(crate) version: String,
+    /// What a command that has no manifest reads on standard input: all
+    /// arguments as one JSON object, the argument named `stdin` as it stands
+    /// (a script for an interpreter), or nothing.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "manifest")]
+    pub(crate) stdin: StdinArg,
+    /// Of the functions that a component exports, only this one: FUNCTION, or
+    /// INTERFACE#FUNCTION. Repeat it for more.
+    #[arg(long, value_name = "FUNCTION", conflicts_with = "manifest")]
+    pub(crate) export: Vec<String>,
+}
+
+/// What a command reads on standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum StdinArg {
+    /// All arguments as JSON.
+    #[default]
+    Args,
+    /// The argument named `stdin`.
+    Argument,
+    /// Nothing.
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolCheckArgs {
+    /// NAME, NAME@VERSION, or a file.
+    pub(crate) tool: String,
+    /// The manifest of a file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl ToolCommand {
+    pub(crate) fn path(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "tool add",
+            Self::List { .. } => "tool list",
+            Self::Show { .. } => "tool show",
+            Self::Check(_) => "tool check",
+            Self::Remove { .. } => "tool remove",
+        }
+    }
+
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::List { json } | Self::Show { json, .. } | Self::Check(ToolCheckArgs { json, .. }) => *json,
+            Self::Add(_) | Self::Remove { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `glovebox approvals`: what waits for a person, and deciding it.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use env_contracts::{Code, Id, Problem, Scope};
+use glovebox_events::ApprovalState;
+use glovebox_identity::Approvers;
+use glovebox_plane::{ActionService, Answering, Card, Reply, Settled, Signed};
+
+use super::action::{recover, when};
+use super::{asking, files, printed, run};
+use crate::args::{AnswerArgs, ApprovalsCommand, ApproveArgs, DeclineArgs, EditArgs, IdArgs};
+use crate::config::Config;
+use crate::table::Table;
+use crate::terminal::{escaped, escaped_line};
+use crate::{house, print};
+
+pub(crate) fn run(command: ApprovalsCommand, config: &Config) -> Result<ExitCode, Problem> {
+    match command {
+        ApprovalsCommand::List { all, json } => list(all, json, config),
+        ApprovalsCommand::Show(args) => show(&args, config),
+        ApprovalsCommand::Approve(args) => approve(&args, config),
+        ApprovalsCommand::Decline(args) => decline(&args, config),
+        ApprovalsCommand::Edit(args) => edit(&args, config),
+    }
+}
+
+fn list(all: bool, json: bool, config: &Config) -> Result<ExitCode, Problem> {
+    let service = house::service(config, run::SLOTS)?;
+    recover(&service)?;
+    let cards = cards(&service, if all { Vec::new() } else { vec![ApprovalState::Pending] })?;
+    if json {
+        return printed(print::json(&serde_json::json!({ "approvals": cards })), 0);
+    }
+    let mut table = Table::default();
+    for card in &cards {
+        let asker = card.requester.agent.as_ref().map_or_else(|| card.requester.user.to_string(), ToString::to_string);
+        let (tool, opened) = (card.capability.to_string(), when(card.opened_ms));
+        let same = if card.same > 1 { format!("{} alike", card.same) } else { String::new() };
+        table.row([card.approval.as_str(), card.state.as_str(), &tool, &asker, &opened, &card.plan, &same]);
+    }
+    printed(table.write(&mut anstream::stdout().lock(), ""), 0)
+}
+
+/// All cards in these states, page by page.
+fn cards(service: &ActionService, states: Vec<ApprovalState>) -> Result<Vec<Card>, Problem> {
+    let (mut cards, mut after) = (Vec::new(), None);
+    loop {
+        let page = service.approvals(&house::principal(), states.clone(), after, 0)?;
+        cards.extend(page.items);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(cards),
+        }
+    }
+}
+
+fn show(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
+    let service = house::service(config, run::SLOTS)?;
+    recover(&service)?;
+    let card = service.approval(&house::principal(), &whole(&service, &args.id)?)?;
+    if args.json {
+        return printed(print::json(&card), 0);
+    }
+    let mut out = anstream::stdout().lock();
+    let mut shown = Ok(());
+    for line in card_lines(&card) {
+        shown = shown.and_then(|()| writeln!(out, "{line}"));
+    }
+    for offer in &card.offers {
+        let until = offer
+            .lasts_ms
+            .map(|lasts| format!(" (for {})", env_contracts::Span(std::time::Duration::from_millis(lasts))))
+            .unwrap_or_default();
+        shown = shown
+            .and_then(|()| writeln!(out, "  offer {:16}  {}{until}", offer.id.to_string(), escaped_line(&offer.does)));
+    }
+    drop(out);
+    printed(shown, 0)
+}
+
+/// A card for people: all of what decides, nothing cut.
+pub(super) fn card_lines(card: &Card) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = |name: &str, text: &str| {
+        // Further lines stand under the first: a text can't pass for ours by
+        // breaking the line.
+        let text = escaped(text).replace('\n', "\n               │ ");
+        lines.push(format!("  {name:11}  {text}"));
+    };
+    line("approval", &format!("{}  ({})", card.approval, card.state.as_str()));
+    line("tool", &format!("{}  plan {}", card.capability, card.plan));
+    let agent = card.requester.agent.as_ref().map(|agent| {
+        let version = card.requester.agent_version.as_ref().map(|version| format!("@{version}")).unwrap_or_default();
+        format!("agent {agent}{version} for ")
+    });
+    line("asks", &format!("{}{}", agent.unwrap_or_default(), card.requester.user));
+    if !card.requester.chain.is_empty() {
+        let chain: Vec<&str> = card.requester.chain.iter().map(env_contracts::Name::as_str).collect();
+        line("on behalf of", &chain.join(" > "));
+    }
+    line(
+        "task",
+        &format!(
+            "{}{}",
+            card.task,
+            card.task_stage.as_ref().map(|stage| format!("  (stage {stage})")).unwrap_or_default()
+        ),
+    );
+    if let Some(purpose) = &card.model_purpose {
+        line("it says why", &format!("{purpose}  [the model's words: not checked]"));
+    }
+    line("arguments", card.arguments.as_deref().unwrap_or("erased"));
+    if let Some(workspace) = &card.workspace {
+        line("workspace", workspace);
+    }
+    if let Some(effects) = card.effects {
+        let effects = serde_json::to_value(effects).ok().and_then(|value| value.as_str().map(str::to_owned));
+        line("effects", &effects.unwrap_or_default());
+    }
+    for clause in &card.clauses {
+        line("may", &format!("{} = {}", clause.clause, clause.value));
+    }
+    for changed in &card.changed {
+        line("CHANGED", changed);
+    }
+    for reason in &card.reasons {
+        line("why asked", reason);
+    }
+    if card.reasons.is_empty() {
+        let why = serde_json::to_value(card.asked_for).ok().and_then(|value| value.as_str().map(str::to_owned));
+        line("why asked", &why.unwrap_or_default());
+    }
+    if card.preview {
+        line("preview", "a rule wants the tool's preview looked at first");
+    }
+    if card.same > 1 {
+        line("alike", &format!("{} wait for the same; an answer counts for this one alone", card.same));
+    }
+    let classes: Vec<&str> = card.classes.iter().map(env_contracts::Name::as_str).collect();
+    line("may answer", &classes.join(" or "));
+    if card.state == ApprovalState::Pending {
+        let end = card.expires_ms.map_or_else(|| "never".to_owned(), when);
+        let why = if card.nobody_reachable { "  (nobody who may answer is known)" } else { "" };
+        line("expires", &format!("{end}{why}"));
+    }
+    if let Some(answer) = &card.answer {
+        line(
+            "answered",
+            &format!("{} by {} ({}) at {}", answer.offer, answer.by, answer.assurance, when(answer.at_ms)),
+        );
+        if let Some(words) = &answer.words {
+            line("said", words);
+        }
+    }
+    lines
+}
+
+fn approve(args: &ApproveArgs, config: &Config) -> Result<ExitCode, Problem> {
+    let narrowed = args.contract.as_deref().map(scope).transpose()?;
+    let id = args.offer.clone().unwrap_or_else(|| house::id("once"));
+    answer(&args.answer, Answering::Offer { id, narrowed }, config)
+}
+
+fn decline(args: &DeclineArgs, config: &Config) -> Result<ExitCode, Problem> {
+    let id = house::id(if args.stop_task { "decline-and-stop" } else { "decline" });
+    answer(&args.answer, Answering::Offer { id, narrowed: None }, config)
+}
+
+fn edit(args: &EditArgs, config: &Config) -> Result<ExitCode, Problem> {
+    let arguments = match args.args.as_deref().map(|text| (text, text.strip_prefix('@'))) {
+        Some((_, Some(path))) => Some(files::read_text(std::path::Path::new(path))?),
+        Some((text, None)) => Some(text.to_owned()),
+        None => None,
+    };
+    let scope = args.contract.as_deref().map(scope).transpose()?;
+    answer(&args.answer, Answering::Edit { arguments, scope }, config)
+}
+
+fn scope(path: &std::path::Path) -> Result<Scope, Problem> {
+    let text = files::read_text(path)?;
+    Scope::from_toml(&text).map_err(|error| {
+        let problem = Problem::of(&error);
+        Problem { message: format!("`{}`: {}", path.display(), problem.message), ..problem }
+    })
+}
+
+fn answer(args: &AnswerArgs, answer: Answering, config: &Config) -> Result<ExitCode, Problem> {
+    let service = house::service(config, run::SLOTS)?;
+    let approval = whole(&service, &args.id)?;
+    let key = match &args.approver {
+        Some(name) => {
+            let approvers = Approvers::load(&house::approvers_path(config)).map_err(|error| Problem::of(&error))?;
+            Some(asking::unlock(&approvers, name, args.passphrase_stdin)?)
+        }
+        None => None,
+    };
+    let principal = house::requester_of_answers(config);
+    let by = Signed { principal: &principal, key: key.as_ref(), channel: asking::channel("cli") };
+    let reply = Reply { approval, seen: args.plan.clone(), answer, words: args.say.clone() };
+    let settled = house::tokio_runtime()?.block_on(service.answer(by, reply))?;
+    if args.json {
+        return printed(print::json(&settled), 0);
+    }
+    printed(settled_lines(&settled), 0)
+}
+
+fn settled_lines(settled: &Settled) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    let again = if settled.repeated { " already" } else { "" };
+    writeln!(out, "approval {} is{again} {}", settled.approval.id, settled.approval.state.as_str())?;
+    if let Some(grant) = &settled.grant {
+        writeln!(out, "  grant {} holds until {}", grant.id, when(grant.expires_ms))?;
+    }
+    let action = &settled.action;
+    match (settled.approval.state, action.pending()) {
+        (ApprovalState::Approved, _) => {
+            writeln!(
+                out,
+                "  action {} goes on by itself if its run waits, else with `glovebox action resume {}`",
+                action.id, action.id
+            )
+        }
+        (ApprovalState::Edited, Some(next)) => {
+            writeln!(out, "  the edited plan {} waits for approval {}", next.digest.short(), next.id)
+        }
+        (ApprovalState::Edited, None) => writeln!(out, "  the edited action {} is {}", action.id, action.state),
+        _ => writeln!(out, "  action {} is {}", action.id, action.state),
+    }
+}
+
+/// The one approval whose id begins so.
+fn whole(service: &ActionService, id: &Id) -> Result<Id, Problem> {
+    if service.approval(&house::principal(), id).is_ok() {
+        return Ok(id.clone());
+    }
+    let cards = cards(service, Vec::new())?;
+    super::only(id, "approval", Code::ApprovalUnknown, cards.iter().map(|card| &card.approval))
+}
