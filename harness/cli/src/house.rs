@@ -59,11 +59,6 @@ impl Places {
         self.state.join("slots")
     }
 
-    /// What is remembered: the log and the state.
-    pub(crate) fn store(&self) -> PathBuf {
-        self.state.join("store")
-    }
-
     /// Which policies were checked already.
     pub(crate) fn checked(&self) -> PathBuf {
         self.state.join("checked")
@@ -221,7 +216,7 @@ fn service_at(
 ) -> Result<ActionService, Problem> {
     let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, &places, slots)?)];
     let (runtime, authority) = Runtime::new(backends);
-    let store = Arc::new(Sqlite::open(&places.store(), &Options::default())?);
+    let store = Arc::new(Sqlite::open(&places.state, &Options::default())?);
     Ok(ActionService::new(Parts {
         registry,
         profiles,
