@@ -131,7 +131,14 @@ fn validate(set: &PolicySet, tools: &[&Manifest], report: &mut CheckReport) {
             return;
         }
     };
-    let result = Validator::new(schema).validate(&set.rules.cedar, ValidationMode::Strict);
+    let rules = match set.rules.all() {
+        Ok(rules) => rules,
+        Err(error) => {
+            report.problems.push(PolicyProblem::new("*.cedar", None, error));
+            return;
+        }
+    };
+    let result = Validator::new(schema).validate(&rules, ValidationMode::Strict);
     let place = |id, offset: Option<usize>| {
         let (file, line) = set.rules.place(id);
         let text = set.files.iter().find(|(name, _)| *name == file).map(|(_, text)| text);
@@ -158,7 +165,7 @@ fn blind_rules(set: &PolicySet, tool: &Manifest, hidden: &[Hidden], report: &mut
     let mut known: Vec<_> = set.rules.known.values().filter(|known| known.concerns(name, &capability)).collect();
     known.sort_by_key(|known| &known.rule);
     for known in known {
-        for argument in hidden.iter().filter(|hidden| known.looks.iter().any(|look| look.meets(&hidden.path))) {
+        for argument in hidden.iter().filter(|hidden| known.looks.args.iter().any(|look| look.meets(&hidden.path))) {
             let message = format!(
                 "rule `{}` looks at `{}` of {capability}, which is not visible to policy ({}): calls with it are denied",
                 known.rule.id,

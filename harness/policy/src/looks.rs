@@ -21,29 +21,62 @@ impl Look {
     }
 }
 
-/// Where a rule looks; `policy` is its JSON form.
-pub(crate) fn of_rule(policy: &Value) -> Vec<Look> {
-    let mut out = Vec::new();
-    if let Some(conditions) = policy.get("conditions") {
-        walk(conditions, &mut out);
-    }
-    out
+/// What a rule looks at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Looks {
+    /// The places in the arguments.
+    pub(crate) args: Vec<Look>,
+    /// Whether it looks at the approval, so that it has to be asked again for
+    /// each class that could give one.
+    pub(crate) approval: bool,
 }
 
-fn walk(expr: &Value, out: &mut Vec<Look>) {
-    if let Some((path, presence)) = chain(expr) {
-        match path.split_first() {
-            // The whole context, compared or handed on.
-            None => out.push(Look { path: Vec::new(), presence: false }),
-            Some((first, rest)) if first == "args" => out.push(Look { path: rest.to_vec(), presence }),
-            Some(_) => {}
+impl Looks {
+    /// Of a rule's text, where it names attributes in the plain way. `None`: its
+    /// JSON form has to be made, which takes as long as parsing the rule does.
+    pub(crate) fn of_text(text: &str) -> Option<Self> {
+        let mut looks = Self::default();
+        let code = code_only(text);
+        let mut rest = code.as_str();
+        while let Some(at) = rest.find("context") {
+            let (path, presence, after) = plain_path(&rest[at + "context".len()..])?;
+            rest = after;
+            match path.split_first()? {
+                (first, []) if first == "args" && !presence => return None,
+                (first, way) if first == "args" => looks.args.push(Look { path: way.to_vec(), presence }),
+                (first, _) => looks.approval |= first == "approval",
+            }
         }
-        return;
+        Some(looks)
     }
-    match expr {
-        Value::Object(fields) => fields.values().for_each(|value| walk(value, out)),
-        Value::Array(values) => values.iter().for_each(|value| walk(value, out)),
-        _ => {}
+
+    /// Of a rule's JSON form.
+    pub(crate) fn of_json(policy: &Value) -> Self {
+        let mut looks = Self::default();
+        if let Some(conditions) = policy.get("conditions") {
+            looks.walk(conditions);
+        }
+        looks
+    }
+
+    fn walk(&mut self, expr: &Value) {
+        if let Some((path, presence)) = chain(expr) {
+            match path.split_first() {
+                // The whole context, compared or handed on.
+                None => {
+                    self.args.push(Look { path: Vec::new(), presence: false });
+                    self.approval = true;
+                }
+                Some((first, rest)) if first == "args" => self.args.push(Look { path: rest.to_vec(), presence }),
+                Some((first, _)) => self.approval |= first == "approval",
+            }
+            return;
+        }
+        match expr {
+            Value::Object(fields) => fields.values().for_each(|value| self.walk(value)),
+            Value::Array(values) => values.iter().for_each(|value| self.walk(value)),
+            _ => {}
+        }
     }
 }
 
@@ -65,4 +98,108 @@ fn chain(expr: &Value) -> Option<(Vec<String>, bool)> {
         _ => return None,
     }
     Some((path, presence))
+}
+
+/// A text with its strings emptied and its comments taken out: what annotations
+/// and comparisons say in words is no look at anything.
+fn code_only(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => {
+                out.push('"');
+                while let Some(inner) = chars.next().filter(|inner| *inner != '"') {
+                    if inner == '\\' {
+                        chars.next();
+                    }
+                }
+                out.push('"');
+            }
+            '/' if chars.peek() == Some(&'/') => {
+                chars.by_ref().find(|c| *c == '\n');
+                out.push('\n');
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The way of `.name.name` or ` has name.name`, whether it asks for presence, and
+/// what follows. `None` where another notation goes on with it.
+fn plain_path(text: &str) -> Option<(Vec<String>, bool, &str)> {
+    let mut path = Vec::new();
+    let mut presence = false;
+    let mut rest = text.trim_start();
+    loop {
+        let field = if let Some(field) = rest.strip_prefix('.') {
+            field
+        } else if let Some(field) = rest.strip_prefix("has").filter(|field| field.starts_with(char::is_whitespace)) {
+            presence = true;
+            field
+        } else {
+            break;
+        };
+        let field = field.trim_start();
+        let end = field.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(field.len());
+        let (name, after) = field.split_at(end);
+        rest = after.trim_start();
+        // A quoted name, which may be escaped.
+        if name.is_empty() {
+            return None;
+        }
+        // A method of what came before.
+        if rest.starts_with('(') {
+            return Some((path, presence, rest));
+        }
+        path.push(name.to_owned());
+    }
+    (!rest.starts_with('[') && !path.is_empty()).then_some((path, presence, rest))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    fn looks(condition: &str) -> (Option<Looks>, Looks) {
+        let text = format!("permit (principal, action, resource) when {{ {condition} }};");
+        let policy = cedar_policy::Policy::parse(None, &text).unwrap();
+        (Looks::of_text(&text), Looks::of_json(&policy.to_json().unwrap()))
+    }
+
+    #[test]
+    fn text_and_json_tell_the_same() {
+        for plain in [
+            "context.effects == \"none\"",
+            "context.args has path && context.args.path like \"src/*\"",
+            "context has args.deep.er && context.args . deep.er.contains(1)",
+            "context has approval && context.approval.classes.contains(\"x\")",
+            "[context.args.a, \"b\"].contains(context.args.c)",
+            "context // here\n.approval.source == \"x\"",
+            "context.effects == \"context.args.a \\\" context.args.b\"",
+            "principal.name == \"x\" && !context.args.names.containsAll([\"a\"])",
+        ] {
+            let (text, json) = looks(plain);
+            assert_eq!(text.unwrap(), json, "{plain}");
+        }
+    }
+
+    #[test]
+    fn what_the_text_does_not_tell_is_read_from_the_json() {
+        let whole = Look { path: vec![], presence: false };
+        for (odd, args, approval) in [
+            ("context == context", vec![whole.clone(), whole.clone()], true),
+            ("context.args == context.args", vec![whole.clone(), whole.clone()], false),
+            ("(if true then context else context).args.a == 1", vec![whole.clone(), whole], true),
+            ("context[\"\\u{61}rgs\"].a == 1", vec![Look { path: vec!["a".into()], presence: false }], false),
+            ("context.args[\"a b\"] == 1", vec![Look { path: vec!["a b".into()], presence: false }], false),
+            ("context[\"approval\"].source == \"x\"", vec![], true),
+        ] {
+            let (text, json) = looks(odd);
+            assert_eq!(text, None, "{odd}");
+            assert_eq!(json, Looks { args, approval }, "{odd}");
+        }
+    }
 }

@@ -9,7 +9,8 @@ use miette::Diagnostic;
 
 use crate::decision::{Effect, Rule};
 use crate::error::{PolicyProblem, line_at};
-use crate::looks::{self, Look};
+use crate::looks::Looks;
+use crate::request::RUN;
 
 /// The most rules that a policy has. Each is looked at for each decision, and
 /// the budget of a decision is a millisecond for five hundred.
@@ -41,7 +42,8 @@ pub(crate) struct Known {
     pub(crate) diff: bool,
     /// Clauses that may go beyond the tool's contract by this rule: `@delta`.
     pub(crate) delta: Vec<String>,
-    pub(crate) looks: Vec<Look>,
+    pub(crate) looks: Looks,
+    pub(crate) cedar: CedarPolicy,
     /// The actions and groups in its scope. `None`: all.
     actions: Option<Vec<String>>,
 }
@@ -49,8 +51,19 @@ pub(crate) struct Known {
 /// All rules.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
-    pub(crate) cedar: CedarSet,
     pub(crate) known: HashMap<PolicyId, Known>,
+    /// The rules by the action or group in their scope, so that a decision looks
+    /// only at those that can concern it.
+    groups: HashMap<String, Group>,
+}
+
+/// Rules with the same action or group in their scope.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    /// Those that say the same whoever approved.
+    pub(crate) fixed: CedarSet,
+    /// Those that look at the approval.
+    pub(crate) asked: CedarSet,
 }
 
 impl Rules {
@@ -86,8 +99,12 @@ impl Rules {
         let mut policies: Vec<(usize, &CedarPolicy)> =
             set.policies().map(|policy| (policy.as_ref().loc().map_or(0, |loc| loc.start()), policy)).collect();
         policies.sort_by_key(|(start, _)| *start);
+        // Counted on from rule to rule: a file of many is read once.
+        let (mut line, mut counted) = (1, 0);
         for (number, (start, policy)) in policies.into_iter().enumerate() {
-            self.add(file, number, line_at(&file.text, start), policy, problems);
+            line += line_at(file.text.get(counted..).unwrap_or_default(), start.saturating_sub(counted)) - 1;
+            counted = start;
+            self.add(file, number, line, policy, problems);
         }
     }
 
@@ -129,40 +146,57 @@ impl Rules {
             let stem = file.name.rsplit('/').next().unwrap_or(&file.name).trim_end_matches(".cedar");
             format!("{stem}#{}", number + 1)
         });
-        let looks = match policy.to_json() {
-            Ok(json) => looks::of_rule(&json),
-            Err(error) => {
-                wrong(error.to_string());
-                Vec::new()
-            }
-        };
+        let text = policy.as_ref().loc().and_then(|loc| loc.snippet()).unwrap_or_default().to_owned();
+        let looks = Looks::of_text(&text).map_or_else(|| policy.to_json().map(|json| Looks::of_json(&json)), Ok);
+        let looks = looks.unwrap_or_else(|error| {
+            wrong(error.to_string());
+            Looks::default()
+        });
         let cedar_id = PolicyId::new(&id);
         if let Some(first) = self.known.get(&cedar_id) {
             wrong(format!("the id `{id}` is taken by {}:{}", first.rule.file, first.rule.line));
             return;
         }
-        if let Err(error) = self.cedar.add(policy.new_id(cedar_id.clone())) {
-            wrong(error.to_string());
-            return;
+        let actions = match policy.action_constraint() {
+            ActionConstraint::Any => None,
+            ActionConstraint::In(actions) => Some(actions.iter().map(|uid| uid.id().unescaped().to_owned()).collect()),
+            ActionConstraint::Eq(action) => Some(vec![action.id().unescaped().to_owned()]),
+        };
+        let cedar = policy.new_id(cedar_id.clone());
+        for key in actions.as_deref().unwrap_or(&[RUN.to_owned()]) {
+            let group = self.groups.entry(key.clone()).or_default();
+            let part = if looks.approval { &mut group.asked } else { &mut group.fixed };
+            // Twice in one group, where its scope names an action twice.
+            if part.policy(&cedar_id).is_none()
+                && let Err(error) = part.add(cedar.clone())
+            {
+                wrong(error.to_string());
+            }
         }
         let known = Known {
             rule: Rule { id, file: file.name.clone(), line, effect },
-            text: policy.as_ref().loc().and_then(|loc| loc.snippet()).unwrap_or_default().to_owned(),
+            text,
             reason: said("reason"),
             model: said("model"),
             preview,
             diff,
             delta,
             looks,
-            actions: match policy.action_constraint() {
-                ActionConstraint::Any => None,
-                ActionConstraint::In(actions) => {
-                    Some(actions.iter().map(|uid| uid.id().unescaped().to_owned()).collect())
-                }
-                ActionConstraint::Eq(action) => Some(vec![action.id().unescaped().to_owned()]),
-            },
+            actions,
+            cedar,
         };
         self.known.insert(cedar_id, known);
+    }
+
+    /// The groups of rules that can concern a capability.
+    pub(crate) fn groups(&self, name: &str, capability: &str) -> Vec<&Group> {
+        let keys = [Some(RUN), Some(name).filter(|name| *name != RUN), Some(capability)];
+        keys.into_iter().flatten().filter_map(|key| self.groups.get(key)).collect()
+    }
+
+    /// All rules in one set, as the validator wants them.
+    pub(crate) fn all(&self) -> Result<CedarSet, String> {
+        CedarSet::from_policies(self.known.values().map(|known| known.cedar.clone())).map_err(|error| error.to_string())
     }
 
     /// Where a rule stands.
@@ -189,9 +223,9 @@ pub(crate) fn told(error: &dyn Diagnostic) -> String {
 impl Known {
     /// Whether its scope lets it concern a capability.
     pub(crate) fn concerns(&self, name: &str, capability: &str) -> bool {
-        self.actions.as_ref().is_none_or(|actions| {
-            actions.iter().any(|action| action == crate::request::RUN || action == name || action == capability)
-        })
+        self.actions
+            .as_ref()
+            .is_none_or(|actions| actions.iter().any(|action| action == RUN || action == name || action == capability))
     }
 
     /// Whether `@delta` names a clause: as it is written, or with `[*]` for

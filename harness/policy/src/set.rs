@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use cedar_policy::{Authorizer, Decision as CedarDecision, PolicyId};
+use cedar_policy::{Authorizer, Decision as CedarDecision, PolicySet as CedarSet, Request};
 use env_contracts::{Assurance, Digest, Manifest, Name, Principal, Verdict};
 
 use crate::approvers::Approvers;
@@ -104,19 +104,27 @@ impl PolicySet {
         &self.paths
     }
 
-    fn evaluate(&self, prepared: &Prepared, approval: Option<&Approval<'_>>) -> Result<Answer<'_>, Vec<String>> {
-        let request = prepared.request(approval).map_err(|fault| vec![fault])?;
-        let response = self.authorizer.is_authorized(&request, &self.rules.cedar, &prepared.entities);
-        // First of all: Cedar leaves out a rule that fails, and a forbid that is
-        // left out must not become an allow.
-        let errors: Vec<String> = response.diagnostics().errors().map(|error| self.failed(error)).collect();
-        if !errors.is_empty() {
-            return Err(errors);
+    /// What rules say to a request: with an error of any, nothing else counts.
+    fn evaluate<'a>(
+        &'a self,
+        case: &Case<'_>,
+        request: &Request,
+        rules: impl Iterator<Item = &'a CedarSet>,
+    ) -> Result<Answer<'a>, Vec<String>> {
+        let mut answer = Answer::default();
+        let mut errors = Vec::new();
+        for rules in rules.filter(|rules| !rules.is_empty()) {
+            let response = self.authorizer.is_authorized(request, rules, &case.prepared.entities);
+            // Cedar leaves out a rule that fails, and a forbid that is left out
+            // must not become an allow.
+            errors.extend(response.diagnostics().errors().map(|error| self.failed(error)));
+            let decided = response.diagnostics().reason().filter_map(|id| self.rules.known.get(id));
+            match response.decision() {
+                CedarDecision::Allow => answer.permits.extend(decided),
+                CedarDecision::Deny => answer.forbids.extend(decided),
+            }
         }
-        let known = |id: &PolicyId| self.rules.known.get(id);
-        let mut decided: Vec<&Known> = response.diagnostics().reason().filter_map(known).collect();
-        decided.sort_by_key(|known| &known.rule);
-        Ok(Answer { allowed: response.decision() == CedarDecision::Allow, decided })
+        if errors.is_empty() { Ok(answer) } else { Err(errors) }
     }
 
     fn failed(&self, error: &cedar_policy::AuthorizationError) -> String {
@@ -132,14 +140,14 @@ impl PolicySet {
     }
 
     /// Rules that look where a value is that they can't see.
-    fn blind(&self, facts: &Facts<'_>, unseen: &[Vec<String>]) -> Vec<String> {
+    fn blind(&self, case: &Case<'_>) -> Vec<String> {
+        let unseen = &case.prepared.unseen;
         if unseen.is_empty() {
             return Vec::new();
         }
-        let (name, capability) = (facts.tool.manifest.name.as_str(), facts.tool.manifest.capability().to_string());
         let mut out: Vec<(&Rule, String)> = Vec::new();
-        for known in self.rules.known.values().filter(|known| known.concerns(name, &capability)) {
-            for path in unseen.iter().filter(|path| known.looks.iter().any(|look| look.meets(path))) {
+        for known in self.rules.known.values().filter(|known| known.concerns(case.name, &case.capability)) {
+            for path in unseen.iter().filter(|path| known.looks.args.iter().any(|look| look.meets(path))) {
                 let Rule { id, file, line, .. } = &known.rule;
                 let argument = path.join(".");
                 let text = format!(
@@ -195,19 +203,28 @@ impl PolicySet {
 
     fn decided(&self, facts: &Facts<'_>) -> Result<Decision, Vec<String>> {
         let prepared = Prepared::new(facts).map_err(|fault| vec![fault])?;
-        let blind = self.blind(facts, &prepared.unseen);
+        let manifest = facts.tool.manifest;
+        let case = Case { prepared, name: manifest.name.as_str(), capability: manifest.capability().to_string() };
+        let blind = self.blind(&case);
         if !blind.is_empty() {
             return Err(blind);
         }
+        let groups = self.rules.groups(case.name, &case.capability);
         let approval = self.counted(facts);
-        let first = self.evaluate(&prepared, approval.as_ref())?;
+        let request = case.request(approval.as_ref())?;
+        let fixed = self.evaluate(&case, &request, groups.iter().map(|group| &group.fixed))?;
+        let first = fixed.and(self.evaluate(&case, &request, groups.iter().map(|group| &group.asked))?);
         let unnamed = if approval.is_some() { Vec::new() } else { first.unnamed(facts) };
         let wanted = facts.always_ask && approval.is_none();
-        if first.allowed && unnamed.is_empty() && !wanted {
-            return Ok(self.answer(Verdict::Allow, Reason::Permitted, &first.decided));
+        if first.allows() && unnamed.is_empty() && !wanted {
+            return Ok(self.answer(Verdict::Allow, Reason::Permitted, first.decided()));
+        }
+        if !fixed.forbids.is_empty() {
+            return Ok(self.denied(&fixed));
         }
         // Would it be permitted if one of the class had approved?
-        let (mut classes, mut permits, mut forbids) = (Vec::new(), BTreeMap::new(), Vec::new());
+        let (mut classes, mut permits) = (Vec::new(), BTreeMap::new());
+        let mut hard: Option<Answer<'_>> = None;
         for (name, class) in self.approvers.reachable(facts.principal) {
             let approval = Approval {
                 assurance: class.assurance,
@@ -215,19 +232,19 @@ impl PolicySet {
                 source: Source::Person,
                 scope: GivenScope::Once,
             };
-            let answer = self.evaluate(&prepared, Some(&approval))?;
-            if answer.allowed {
+            let request = case.request(Some(&approval))?;
+            let answer = fixed.and(self.evaluate(&case, &request, groups.iter().map(|group| &group.asked))?);
+            if answer.allows() {
                 classes.push(name.clone());
-                permits.extend(answer.decided.iter().map(|known| (&known.rule, *known)));
+                permits.extend(answer.permits.iter().map(|known| (&known.rule, *known)));
             } else {
-                forbids.push(answer.decided);
+                hard = Some(hard.map_or_else(|| answer.clone(), |hard| hard.common(&answer)));
             }
         }
         if classes.is_empty() {
-            return Ok(self.denied(&first, &forbids));
+            return Ok(self.denied(&hard.unwrap_or(first)));
         }
-        let objections = if first.allowed { &[][..] } else { &first.decided[..] };
-        let decided: Vec<&Known> = objections.iter().copied().chain(permits.into_values()).collect();
+        let decided: Vec<&Known> = first.forbids.iter().copied().chain(permits.into_values()).collect();
         let mut decision = self.answer(Verdict::Ask, Reason::NeedsApproval, &decided);
         decision
             .for_people
@@ -241,17 +258,11 @@ impl PolicySet {
         Ok(Decision { classes, delta: unnamed, ..decision })
     }
 
-    /// Denied: by what no approval would change, if there is such a rule.
-    fn denied(&self, first: &Answer<'_>, forbids: &[Vec<&Known>]) -> Decision {
-        let hard = |known: &&Known| forbids.iter().all(|answer| answer.iter().any(|other| other.rule == known.rule));
-        let soft = if first.allowed { &[][..] } else { &first.decided[..] };
-        let decided: Vec<&Known> = match forbids.first() {
-            Some(answer) => answer.iter().copied().filter(hard).collect(),
-            None => soft.to_vec(),
-        };
-        let reason = if decided.is_empty() { Reason::NoRule } else { Reason::Forbidden };
-        let mut decision = self.answer(Verdict::Deny, reason, &decided);
-        if decided.is_empty() {
+    /// Denied, by rules that no approval changes or by having none that permits.
+    fn denied(&self, answer: &Answer<'_>) -> Decision {
+        let reason = if answer.forbids.is_empty() { Reason::NoRule } else { Reason::Forbidden };
+        let mut decision = self.answer(Verdict::Deny, reason, &answer.forbids);
+        if reason == Reason::NoRule {
             decision.for_people.push("no rule permits this".into());
             decision.for_model.push("no rule permits this; `glovebox policy explain` shows what would be".into());
         }
@@ -273,19 +284,56 @@ impl Policy for PolicySet {
     }
 }
 
-/// One evaluation.
-struct Answer<'a> {
-    allowed: bool,
-    decided: Vec<&'a Known>,
+/// An action that is decided upon.
+struct Case<'a> {
+    prepared: Prepared,
+    name: &'a str,
+    capability: String,
 }
 
-impl Answer<'_> {
+impl Case<'_> {
+    fn request(&self, approval: Option<&Approval<'_>>) -> Result<Request, Vec<String>> {
+        self.prepared.request(approval).map_err(|fault| vec![fault])
+    }
+}
+
+/// What rules say: those that forbid, where any does, or else those that permit.
+#[derive(Clone, Default)]
+struct Answer<'a> {
+    permits: Vec<&'a Known>,
+    forbids: Vec<&'a Known>,
+}
+
+impl<'a> Answer<'a> {
+    fn allows(&self) -> bool {
+        self.forbids.is_empty() && !self.permits.is_empty()
+    }
+
+    fn decided(&self) -> &[&'a Known] {
+        if self.forbids.is_empty() { &self.permits } else { &self.forbids }
+    }
+
+    /// What both say together, each rule once and in the order of the files.
+    fn and(&self, other: Self) -> Self {
+        let sum = |a: &[&'a Known], b: Vec<&'a Known>| {
+            let all: BTreeMap<&Rule, &Known> = a.iter().copied().chain(b).map(|known| (&known.rule, known)).collect();
+            all.into_values().collect()
+        };
+        Self { permits: sum(&self.permits, other.permits), forbids: sum(&self.forbids, other.forbids) }
+    }
+
+    /// The rules that forbid in both.
+    fn common(mut self, other: &Self) -> Self {
+        self.forbids.retain(|known| other.forbids.iter().any(|forbid| forbid.rule == known.rule));
+        self
+    }
+
     /// The clauses beyond the tool's contract that no deciding permit names:
     /// one has to name them all.
     fn unnamed(&self, facts: &Facts<'_>) -> Vec<String> {
         let clauses = || facts.delta.iter().map(|fact| fact.clause.as_str());
-        let names = |known: &&Known| clauses().all(|clause| known.names(clause));
-        if self.allowed && self.decided.iter().any(|known| names(&known)) {
+        let named = |known: &&Known| clauses().all(|clause| known.names(clause));
+        if self.allows() && self.permits.iter().any(named) {
             return Vec::new();
         }
         clauses().map(str::to_owned).collect()
