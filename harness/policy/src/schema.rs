@@ -97,3 +97,71 @@ fn type_text(ty: &Type) -> String {
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.escape_default())
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use cedar_policy::{Entities, Request, Schema};
+    use env_contracts::{Assurance, BoundFacts, Span};
+    use serde_json::json;
+
+    use super::*;
+    use crate::request::{Approval, Prepared};
+    use crate::sample::Sample;
+    use crate::{GivenScope, Source, cases};
+
+    /// Facts in which nothing that may be there is missing.
+    fn full() -> Sample {
+        let mut manifest = cases::example().unwrap();
+        manifest.input = json!({ "type": "object", "properties": {
+            "line": { "type": "string", "x-glovebox-argv": true }, "n": { "type": "integer" },
+            "deep": { "type": "object", "properties": { "a": { "type": "array", "items": { "type": "boolean" } } } },
+        } });
+        manifest.contract = serde_json::from_value(json!({
+            "schema": "glovebox/contract/v1", "limits": { "wall": "30s", "memory": "1MiB" },
+            "filesystem": [{ "guest": "/workspace", "source": "workspace", "access": "write" }],
+            "network": {
+                "egress": [{ "host": "api.example.com", "ports": [443] }],
+                "ingress": [{ "port": 80, "protocol": "http" }],
+            },
+        }))
+        .unwrap();
+        let mut sample = cases::plain(&manifest, true).unwrap();
+        sample.arguments = json!({ "line": "ls -l", "n": 1, "deep": { "a": [true] } });
+        sample.principal.agent_version = Some("1.0.0".parse().unwrap());
+        sample.principal.chain = vec!["planner".parse().unwrap()];
+        (sample.purpose, sample.stage) = (Some("p".into()), Some("s".into()));
+        let facts = env!("CARGO_MANIFEST_DIR").to_owned() + "/../../env-contracts/golden/facts.v1.json";
+        let bound: BoundFacts = serde_json::from_str(&fs_err::read_to_string(facts).unwrap()).unwrap();
+        assert!(bound.workspace.is_some());
+        sample.bound = Some(bound);
+        sample.tenants = vec!["other".parse().unwrap()];
+        sample.secrets = vec![("a".parse().unwrap(), Some(Span::secs(1)))];
+        sample
+    }
+
+    /// What is made of facts is what rules are checked against, name by name and
+    /// type by type, with everything that is optional and without.
+    #[test]
+    fn facts_have_the_shape_that_the_schema_declares() {
+        let bare = cases::plain(&cases::example().unwrap(), false).unwrap();
+        for sample in [full(), bare] {
+            let (schema, _) = Schema::from_cedarschema_str(&of(&[&sample.manifest])).unwrap();
+            let prepared = sample.facts(Prepared::new).unwrap();
+            assert_eq!(prepared.unseen, Vec::<Vec<String>>::new());
+            let approval = Approval {
+                assurance: Assurance::Passkey,
+                classes: vec!["a"],
+                source: Source::Person,
+                scope: GivenScope::Once,
+            };
+            for approval in [None, Some(&approval)] {
+                let made = prepared.request(approval).unwrap();
+                let (principal, action, resource) = (made.principal(), made.action(), made.resource());
+                let [principal, action, resource] = [principal, action, resource].map(|uid| uid.unwrap().clone());
+                Request::new(principal, action, resource, made.context().unwrap().clone(), Some(&schema)).unwrap();
+            }
+            Entities::from_entities(prepared.entities.iter().cloned(), Some(&schema)).unwrap();
+        }
+    }
+}

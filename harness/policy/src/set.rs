@@ -1,6 +1,7 @@
 //! A policy: rules and approvers, and how they decide.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use cedar_policy::{Authorizer, Decision as CedarDecision, PolicySet as CedarSet, Request};
@@ -16,7 +17,6 @@ use crate::stamp;
 use crate::{Decision, Facts, GivenScope, Policy, Reason, Rule, Source};
 
 /// A policy that was read, and checked or known to have been checked.
-#[derive(Debug)]
 pub struct PolicySet {
     pub(crate) rules: Rules,
     pub(crate) approvers: Approvers,
@@ -267,6 +267,13 @@ impl PolicySet {
             decision.for_model.push("no rule permits this; `glovebox policy explain` shows what would be".into());
         }
         decision
+    }
+}
+
+impl fmt::Debug for PolicySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules = self.rules.known.len();
+        f.debug_struct("PolicySet").field("revision", &self.revision).field("rules", &rules).finish_non_exhaustive()
     }
 }
 

@@ -3,4 +3,11 @@
 
 mod support;
 
+mod approvals;
+mod arguments;
+mod checking;
+mod commands;
+mod decisions;
+mod facets;
+mod loading;
 mod shipped;

@@ -1,0 +1,192 @@
+//! Allow, deny, ask: what rules together come to.
+
+use env_contracts::{Label, Verdict};
+use glovebox_policy::{DeltaFact, Effect, Facts, LabelFacts, Policy as _, Reason, TaskFacts};
+use serde_json::json;
+
+use crate::support::{World, policy, taking, tool};
+
+/// A rule for every action.
+fn any(effect: &str, condition: &str) -> String {
+    format!("{effect} (principal, action in Action::\"run\", resource) when {{ {condition} }};\n")
+}
+
+fn delta(clauses: &[&str]) -> Vec<DeltaFact> {
+    let fact = |clause: &&str| DeltaFact { clause: clause.parse().unwrap(), asked: "more".into(), had: None };
+    clauses.iter().map(fact).collect()
+}
+
+#[test]
+fn no_rule_is_a_denial_and_says_so() {
+    let decision = World::new(taking(json!({}))).decide(&policy(&any("forbid", "context.attended == false"), &[]));
+    assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, Reason::NoRule));
+    assert_eq!((decision.rules.len(), decision.classes.len()), (0, 0));
+    assert!(!decision.for_people.is_empty() && !decision.for_model.is_empty());
+}
+
+#[test]
+fn the_same_tool_with_other_arguments_is_another_question() {
+    let tool = taking(json!({ "path": { "type": "string" } }));
+    let rules = any("permit", "context.args has path && context.args.path like \"src/*\"");
+    let set = policy(&rules, std::slice::from_ref(&tool));
+    for (path, verdict) in [("src/a.rs", Verdict::Allow), ("etc/a.rs", Verdict::Deny)] {
+        assert_eq!(World::new(tool.clone()).with(json!({ "path": path })).decide(&set).verdict, verdict, "{path}");
+    }
+}
+
+#[test]
+fn a_decision_names_its_rules_and_passes_their_reasons_on() {
+    let rules = "// one\n// two\n@id(\"no\")\n@reason(\"for people\")\n@model(\"for models\")\n@preview\n".to_owned()
+        + &any("forbid", "!(context has approval)")
+        + &any("permit", "true");
+    let decision = World::new(taking(json!({}))).decide(&policy(&rules, &[]));
+    assert_eq!((decision.verdict, decision.reason), (Verdict::Ask, Reason::NeedsApproval));
+    let no = &decision.rules[0];
+    assert_eq!((no.id.as_str(), no.file.as_str(), no.line, no.effect), ("no", "rules.cedar", 3, Effect::Forbid));
+    assert_eq!((decision.rules[1].id.as_str(), decision.rules[1].line), ("rules#2", 8));
+    assert_eq!((decision.for_people, decision.for_model), (vec!["for people".into()], vec!["for models".into()]));
+    assert!(decision.preview && !decision.diff);
+}
+
+/// Cedar leaves out a rule that fails. Where that rule forbids, leaving it out
+/// would allow.
+#[test]
+fn a_rule_that_fails_is_a_denial_that_names_it() {
+    let whole = json!({ "n": { "type": "integer" } });
+    for failing in [
+        any("forbid", "context.args.n + 9223372036854775807 == 0"),
+        any("permit", "context.args.n + 9223372036854775807 == 0"),
+        // Found only while somebody's approval is tried.
+        any("forbid", "context has approval && context.args.n + 9223372036854775807 == 0"),
+    ] {
+        let manifest = tool(json!({ "type": "object", "properties": whole, "required": ["n"] }), json!({}));
+        let rules = format!("@id(\"fails\")\n{failing}{}", any("permit", "context has approval"));
+        let set = policy(&rules, std::slice::from_ref(&manifest));
+        let decision = World::new(manifest).with(json!({ "n": 1 })).decide(&set);
+        assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, Reason::EvaluationError), "{failing}");
+        assert!(decision.errors[0].contains("`fails` (rules.cedar:1)"), "{:?}", decision.errors);
+    }
+    // Division does not exist in Cedar; what comes next to it is an attribute of
+    // nothing, which validation refuses and evaluation must survive, too.
+    let manifest = taking(json!({}));
+    let set = policy(&any("permit", "true"), &[]);
+    assert_eq!(World::new(manifest).decide(&set).verdict, Verdict::Allow);
+}
+
+#[test]
+fn a_forbid_that_does_not_speak_of_approvals_stands_whoever_approves() {
+    let rules = format!("@id(\"hard\")\n{}{}", any("forbid", "true"), any("permit", "true"));
+    let decision = World::new(taking(json!({}))).decide(&policy(&rules, &[]));
+    assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, Reason::Forbidden));
+    assert_eq!(decision.rules[0].id, "hard");
+}
+
+#[test]
+fn what_goes_beyond_the_contract_is_allowed_only_by_a_rule_that_names_it() {
+    let world = World::new(taking(json!({})));
+    let decide = |rules: &str, clauses: &[&str]| {
+        let delta = delta(clauses);
+        policy(rules, &[]).decide(&Facts { delta: &delta, ..world.facts() })
+    };
+    let all = any("permit", "true");
+    let (memory, egress) = ("limits.memory", "network.egress[api.example.com]");
+    let decision = decide(&all, &[memory]);
+    assert_eq!((decision.verdict, decision.delta), (Verdict::Ask, vec![memory.to_owned()]));
+    assert!(decision.for_people.iter().any(|text| text.contains(memory)), "{:?}", decision.for_people);
+    for (named, clauses, verdict) in [
+        (memory, &[memory][..], Verdict::Allow),
+        (memory, &[memory, egress], Verdict::Ask),
+        ("limits.memory, network.egress[*]", &[memory, egress], Verdict::Allow),
+        ("network.egress[*]", &["network.ingress[80]"], Verdict::Ask),
+        ("network.egress[other.example.com]", &[egress], Verdict::Ask),
+    ] {
+        let decision = decide(&format!("@delta(\"{named}\")\n{all}"), clauses);
+        assert_eq!(decision.verdict, verdict, "{named} {clauses:?}");
+    }
+    // Two rules that name a part each do not add up to one that names both.
+    let halves = format!("@delta(\"{memory}\")\n{all}@delta(\"network.egress[*]\")\n{all}");
+    assert_eq!(decide(&halves, &[memory, egress]).verdict, Verdict::Ask);
+}
+
+#[test]
+fn a_requester_who_wants_a_person_gets_one() {
+    let world = World::new(taking(json!({})));
+    let set = policy(&any("permit", "true"), &[]);
+    assert_eq!(set.decide(&world.facts()).verdict, Verdict::Allow);
+    assert_eq!(set.decide(&Facts { always_ask: true, ..world.facts() }).verdict, Verdict::Ask);
+}
+
+/// Every fact that policy may want is there under its name.
+#[test]
+fn rules_see_principal_runtime_task_budget_past_and_data() {
+    let mut world = World::new(tool(
+        json!({ "type": "object" }),
+        json!({
+            "network": { "egress": [{ "host": "api.example.com", "ports": [443], "methods": ["GET"] }] },
+            "filesystem": [
+                { "guest": "/workspace", "source": "workspace", "access": "write" },
+                { "guest": "/data", "source": "host:/srv/data", "access": "read" },
+            ],
+            "identity": { "delegation": "agent" }, "isolation": { "walls": 2 }, "limits": { "wall": "30s" },
+        }),
+    ));
+    world.principal = serde_json::from_value(json!({
+        "tenant": "acme", "user": "ann", "agent": "coder", "agent_version": "2.1.0", "chain": ["planner"],
+    }))
+    .unwrap();
+    let other = ["other".parse().unwrap()];
+    let task = world.facts().task;
+    let facts = Facts {
+        task: TaskFacts { purpose: Some("fix the build"), stage: Some("review"), ..task },
+        labels: LabelFacts { inputs: Label::Restricted, tenants: &other },
+        attended: false,
+        ..world.facts()
+    };
+    for seen in [
+        "principal is Agent && principal.name == \"coder\" && principal.version == \"2.1.0\" && principal.user == \"ann\"",
+        "principal in User::\"acme/ann\" && principal in Agent::\"acme/planner\" && principal in Tenant::\"acme\"",
+        "principal is Agent && principal.chain.contains(\"planner\") && principal.depth == 1",
+        "context.backend == \"wasm\" && !context.attended",
+        "context.task.purpose == \"fix the build\" && context.task.stage == \"review\"",
+        "context.budget.actions == 0 && context.budget.run_ms == 0 && context.budget.cost_micros == 0",
+        "context.past.approvals == 0 && context.past.declines == 0 && context.past.grants == 0",
+        "context.data.label == 3 && context.data.at_least.contains(\"restricted\") && context.cross_tenant",
+        "context.effects == \"external\" && context.reaches_out && context.egress == [\"api.example.com\"]",
+        "context.egress_methods == [\"GET\"] && context.workspace == \"write\" && context.writes == [\"workspace\"]",
+        "context.hosts == [\"/srv/data\"] && context.delegation == \"agent\" && context.walls == 2",
+        "context.limits.wall_ms == 30000",
+        "resource.name == \"test.tool\" && resource.version == \"1.0.0\" && !resource.builtin",
+    ] {
+        // Without a schema: a wrong name would be an error, and so a denial.
+        let set = policy(&any("permit", "true"), &[]);
+        assert_eq!(set.decide(&facts).verdict, Verdict::Allow);
+        let tools = std::slice::from_ref(&world.manifest);
+        let guarded = seen
+            .replace("principal.version ==", "principal has version && principal.version ==")
+            .replace(
+                "context.task.purpose ==",
+                "context.task has purpose && context.task has stage && context.task.purpose ==",
+            )
+            .replace("context.limits.wall_ms ==", "context.limits has wall_ms && context.limits.wall_ms ==")
+            .replace("&& context.workspace ==", "&& context has workspace && context.workspace ==");
+        let set = policy(&any("permit", &guarded), tools);
+        let decision = set.decide(&facts);
+        assert_eq!(decision.verdict, Verdict::Allow, "{seen}: {:?}", decision.errors);
+    }
+}
+
+/// Less effect than derived counts only where somebody stands for it.
+#[test]
+fn what_an_author_claims_counts_once_an_operator_accepted_it() {
+    let mut manifest = taking(json!({}));
+    (manifest.effects.reversible, manifest.effects.idempotent) = (true, true);
+    let world = World::new(manifest);
+    let set = policy(&any("permit", "resource.reversible && resource.idempotent"), &[]);
+    let decide = |accepted, builtin| {
+        let mut facts = world.facts();
+        (facts.tool.accepted, facts.tool.builtin) = (accepted, builtin);
+        set.decide(&facts).verdict
+    };
+    assert_eq!(decide(false, false), Verdict::Deny);
+    assert_eq!((decide(true, false), decide(false, true)), (Verdict::Allow, Verdict::Allow));
+}
