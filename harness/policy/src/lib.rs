@@ -40,6 +40,7 @@ mod error;
 mod explain;
 mod facets;
 mod facts;
+mod groups;
 mod live;
 mod looks;
 mod narrower;

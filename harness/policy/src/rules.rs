@@ -9,6 +9,7 @@ use miette::Diagnostic;
 
 use crate::decision::{Effect, Rule};
 use crate::error::{PolicyProblem, line_at};
+use crate::groups::Groups;
 use crate::looks::Looks;
 use crate::request::RUN;
 
@@ -45,25 +46,15 @@ pub(crate) struct Known {
     pub(crate) looks: Looks,
     pub(crate) cedar: CedarPolicy,
     /// The actions and groups in its scope. `None`: all.
-    actions: Option<Vec<String>>,
+    pub(crate) actions: Option<Vec<String>>,
 }
 
 /// All rules.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) known: HashMap<PolicyId, Known>,
-    /// The rules by the action or group in their scope, so that a decision looks
-    /// only at those that can concern it.
-    groups: HashMap<String, Group>,
-}
-
-/// Rules with the same action or group in their scope.
-#[derive(Debug, Default)]
-pub(crate) struct Group {
-    /// Those that say the same whoever approved.
-    pub(crate) fixed: CedarSet,
-    /// Those that look at the approval.
-    pub(crate) asked: CedarSet,
+    /// The same rules, as decisions want them.
+    pub(crate) groups: Groups,
 }
 
 impl Rules {
@@ -72,6 +63,10 @@ impl Rules {
         let mut rules = Self::default();
         for file in files {
             rules.read_file(file, problems);
+        }
+        match Groups::of(&rules.known) {
+            Ok(groups) => rules.groups = groups,
+            Err(error) => problems.push(PolicyProblem::new("*.cedar", None, error)),
         }
         if rules.known.len() > MAX_RULES {
             let message = format!("{} rules, and at most {MAX_RULES} are looked at", rules.known.len());
@@ -162,17 +157,6 @@ impl Rules {
             ActionConstraint::In(actions) => Some(actions.iter().map(|uid| uid.id().unescaped().to_owned()).collect()),
             ActionConstraint::Eq(action) => Some(vec![action.id().unescaped().to_owned()]),
         };
-        let cedar = policy.new_id(cedar_id.clone());
-        for key in actions.as_deref().unwrap_or(&[RUN.to_owned()]) {
-            let group = self.groups.entry(key.clone()).or_default();
-            let part = if looks.approval { &mut group.asked } else { &mut group.fixed };
-            // Twice in one group, where its scope names an action twice.
-            if part.policy(&cedar_id).is_none()
-                && let Err(error) = part.add(cedar.clone())
-            {
-                wrong(error.to_string());
-            }
-        }
         let known = Known {
             rule: Rule { id, file: file.name.clone(), line, effect },
             text,
@@ -183,15 +167,9 @@ impl Rules {
             delta,
             looks,
             actions,
-            cedar,
+            cedar: policy.new_id(cedar_id.clone()),
         };
         self.known.insert(cedar_id, known);
-    }
-
-    /// The groups of rules that can concern a capability.
-    pub(crate) fn groups(&self, name: &str, capability: &str) -> Vec<&Group> {
-        let keys = [Some(RUN), Some(name).filter(|name| *name != RUN), Some(capability)];
-        keys.into_iter().flatten().filter_map(|key| self.groups.get(key)).collect()
     }
 
     /// All rules in one set, as the validator wants them.

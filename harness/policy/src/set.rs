@@ -1,5 +1,6 @@
 //! A policy: rules and approvers, and how they decide.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -105,11 +106,11 @@ impl PolicySet {
     }
 
     /// What rules say to a request: with an error of any, nothing else counts.
-    fn evaluate<'a>(
+    fn evaluate<'a, 'r>(
         &'a self,
         case: &Case<'_>,
         request: &Request,
-        rules: impl Iterator<Item = &'a CedarSet>,
+        rules: impl Iterator<Item = &'r CedarSet>,
     ) -> Result<Answer<'a>, Vec<String>> {
         let mut answer = Answer::default();
         let mut errors = Vec::new();
@@ -209,11 +210,13 @@ impl PolicySet {
         if !blind.is_empty() {
             return Err(blind);
         }
-        let groups = self.rules.groups(case.name, &case.capability);
+        let groups = self.rules.groups.concerning(case.name, &case.capability);
         let approval = self.counted(facts);
         let request = case.request(approval.as_ref())?;
         let fixed = self.evaluate(&case, &request, groups.iter().map(|group| &group.fixed))?;
-        let first = fixed.and(self.evaluate(&case, &request, groups.iter().map(|group| &group.asked))?);
+        let asked: Vec<Cow<'_, CedarSet>> =
+            groups.iter().map(|group| group.asked(&self.authorizer, &request, &case.prepared.entities)).collect();
+        let first = fixed.and(self.evaluate(&case, &request, asked.iter().map(AsRef::as_ref))?);
         let unnamed = if approval.is_some() { Vec::new() } else { first.unnamed(facts) };
         let wanted = facts.always_ask && approval.is_none();
         if first.allows() && unnamed.is_empty() && !wanted {
@@ -233,7 +236,7 @@ impl PolicySet {
                 scope: GivenScope::Once,
             };
             let request = case.request(Some(&approval))?;
-            let answer = fixed.and(self.evaluate(&case, &request, groups.iter().map(|group| &group.asked))?);
+            let answer = fixed.and(self.evaluate(&case, &request, asked.iter().map(AsRef::as_ref))?);
             if answer.allows() {
                 classes.push(name.clone());
                 permits.extend(answer.permits.iter().map(|known| (&known.rule, *known)));

@@ -190,3 +190,48 @@ fn what_an_author_claims_counts_once_an_operator_accepted_it() {
     assert_eq!(decide(false, false), Verdict::Deny);
     assert_eq!((decide(true, false), decide(false, true)), (Verdict::Allow, Verdict::Allow));
 }
+
+/// A policy of many rules is prepared for speed; what it says stays the same.
+#[test]
+fn many_rules_decide_as_few_do() {
+    let tool = taking(json!({ "n": { "type": "integer" }, "path": { "type": "string" } }));
+    let few = "permit (principal, action in Action::\"run\", resource) when { context has approval };
+        permit (principal, action in [Action::\"test.tool\", Action::\"test.tool@1.0.0\"], resource)
+        when { context.args has n && context.args.n == 1 };
+        @id(\"secret\") forbid (principal, action in Action::\"test.tool\", resource)
+        when { context.args has path && context.args.path like \"secret/*\" }
+        unless { context has approval && context.approval.classes.contains(\"person\") };
+        @id(\"hard\") forbid (principal, action == Action::\"test.tool@1.0.0\", resource)
+        unless { context has approval || context.args has n } when { context.args has path && context.args.path == \"hard\" };
+        @id(\"fails\") forbid (principal, action, resource)
+        when { context.args has n && context.args.n + 9223372036854775800 < 0 } unless { context has approval };
+        @id(\"other\") forbid (principal is User, action == Action::\"other@1.0.0\", resource) when { true };";
+    let mut other = tool.clone();
+    other.name = "other".parse().unwrap();
+    let tools = [tool.clone(), other];
+    let mut many = few.to_owned();
+    for number in 0..240 {
+        let scope = if number % 2 == 0 { "action in Action::\"run\"" } else { "action == Action::\"other@1.0.0\"" };
+        many += &format!(
+            "forbid (principal, {scope}, resource) when {{ context.args has path && context.args.path == \"no-{number}\" }} \
+             unless {{ context has approval && context.approval.source == \"person\" }};"
+        );
+    }
+    let (few, many) = (policy(few, &tools), policy(&many, &tools));
+    let mut seen = std::collections::BTreeSet::new();
+    for n in [None, Some(1), Some(2), Some(-1), Some(1000)] {
+        for path in [None, Some("src"), Some("secret/x"), Some("hard")] {
+            let mut arguments = serde_json::Map::new();
+            arguments.extend(n.map(|n| ("n".to_owned(), json!(n))));
+            arguments.extend(path.map(|path| ("path".to_owned(), json!(path))));
+            let world = World::new(tool.clone()).with(arguments.into());
+            let (mut a, b) = (world.decide(&few), world.decide(&many));
+            a.revision = b.revision.clone();
+            assert_eq!(a, b, "{n:?} {path:?}");
+            seen.insert(format!("{:?} {:?}", a.verdict, a.reason));
+        }
+    }
+    assert!(seen.len() >= 3, "{seen:?}");
+    let barred = World::new(tool).with(json!({ "path": "no-4" })).decide(&many);
+    assert_eq!((barred.verdict, barred.rules.len()), (Verdict::Ask, 2));
+}
