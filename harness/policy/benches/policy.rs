@@ -1,10 +1,5 @@
 //! What a decision costs, and what loading does: `cargo xtask bench policy`.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    reason = "a bench stops loudly, prints its table and looks at the clock"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench stops loudly, and prints its table")]
 
 #[path = "../tests/all/support.rs"]
 #[expect(dead_code, reason = "tests use more of it")]

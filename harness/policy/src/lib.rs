@@ -24,11 +24,48 @@
 //! | the rest of `context` | derived effects, what the contract grants, what goes beyond it, data, budget, past, task, backend, and `approval` where one was given |
 //!
 //! ```
-//! use env_contracts::Manifest;
-//! use glovebox_policy::{PolicySet, Policy};
+//! use env_contracts::{DerivedEffects, Digest, Id, Label, Manifest, Principal, Verdict};
+//! use glovebox_policy::{BudgetFacts, Facts, LabelFacts, PastFacts, Policy, PolicySet, TaskFacts, ToolFacts};
 //!
-//! let shipped = PolicySet::load(None, [], None).unwrap();
-//! assert_eq!(shipped.revision(), PolicySet::shipped().unwrap().revision());
+//! let manifest = Manifest::from_toml(r#"
+//!     schema = "glovebox/tool/v1"
+//!     name = "text.count"
+//!     version = "1.0.0"
+//!     title = "Count"
+//!     description = "Counts words."
+//!     entry = { kind = "tool" }
+//!     input = { type = "object" }
+//!     contract = { schema = "glovebox/contract/v1" }
+//! "#).unwrap();
+//! let principal = Principal {
+//!     tenant: "acme".parse().unwrap(),
+//!     user: "ann".parse().unwrap(),
+//!     agent: Some("coder".parse().unwrap()),
+//!     agent_version: None,
+//!     chain: vec![],
+//! };
+//! let (artifact, id): (Digest, Id) = (Digest::of(b"component"), "one".parse().unwrap());
+//! let facts = Facts {
+//!     principal: &principal,
+//!     tool: ToolFacts { manifest: &manifest, artifact: &artifact, builtin: true, accepted: false },
+//!     arguments: &serde_json::json!({}),
+//!     contract: &manifest.contract,
+//!     effects: DerivedEffects::of(&manifest.contract),
+//!     delta: &[],
+//!     backend: "wasm",
+//!     task: TaskFacts { session: &id, task: &id, purpose: None, stage: None },
+//!     budget: BudgetFacts::default(),
+//!     past: PastFacts::default(),
+//!     attended: false,
+//!     bound: None,
+//!     labels: LabelFacts { inputs: Label::Public, tenants: &[] },
+//!     secrets: &[],
+//!     always_ask: false,
+//!     approval: None,
+//! };
+//! let decision = PolicySet::shipped().unwrap().decide(&facts);
+//! assert_eq!(decision.verdict, Verdict::Allow);
+//! assert_eq!(decision.rules[0].id, "reads-only");
 //! ```
 
 mod approvers;

@@ -159,7 +159,6 @@ fn plain_path(text: &str) -> Option<(Vec<String>, bool, &str)> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 

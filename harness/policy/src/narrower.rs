@@ -79,7 +79,10 @@ fn foreign(mount: &env_contracts::Mount) -> bool {
     !matches!(mount.source, Scratch | Outputs)
 }
 
-fn arguments(wide: &Sample, with: &mut dyn FnMut(String, bool, &dyn Fn(&mut Sample))) {
+/// Takes what a change is called, whether it surely is less, and the change.
+type With<'a> = dyn FnMut(String, bool, &dyn Fn(&mut Sample)) + 'a;
+
+fn arguments(wide: &Sample, with: &mut With<'_>) {
     let required: Vec<&str> = match wide.manifest.input.get("required").and_then(Value::as_array) {
         Some(names) => names.iter().filter_map(Value::as_str).collect(),
         None => Vec::new(),

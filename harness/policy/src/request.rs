@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use cedar_policy::{Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression};
 use env_contracts::{
-    Access, Assurance, Contract, Delegation, DerivedEffects, Label, Name, Source as MountSource, Span,
+    Access, Assurance, Contract, Delegation, DerivedEffects, Digest, Label, Name, Source as MountSource, Span,
 };
 use serde_json::Value;
 
@@ -126,7 +126,7 @@ fn principal(facts: &Facts<'_>) -> Result<(EntityUid, Vec<Entity>), Fault> {
         ("name", text(agent)),
         ("tenant", text(&who.tenant)),
         ("user", text(&who.user)),
-        ("chain", strings(who.chain.iter().map(|name| name.as_str()))),
+        ("chain", strings(who.chain.iter().map(Name::as_str))),
         ("depth", Expr::new_long(count(who.chain.len() as u64))),
     ];
     attributes.extend(who.agent_version.as_ref().map(|version| ("version", text(version))));
@@ -160,7 +160,7 @@ fn context(facts: &Facts<'_>, args: Expr, mapped: &Mapped) -> Result<Vec<(String
         mapped.argv.iter().filter_map(|name| Some((name.as_str(), Facet::of(facts.arguments.get(name)?)?))).collect();
     let label = facts.contract.data.label.max(facts.labels.inputs);
     let delta = || facts.delta.iter().map(|fact| fact.clause.as_str());
-    let tenants = || facts.labels.tenants.iter().map(|name| name.as_str());
+    let tenants = || facts.labels.tenants.iter().map(Name::as_str);
     let budget = &facts.budget;
     let mut out = contract(facts.contract, facts)?;
     out.extend([
@@ -209,8 +209,8 @@ fn context(facts: &Facts<'_>, args: Expr, mapped: &Mapped) -> Result<Vec<(String
     ]);
     if let Some(bound) = facts.bound {
         let mut fields = vec![
-            ("inputs", strings(bound.inputs.values().map(|digest| digest.as_str()))),
-            ("paths", strings(bound.paths.values().map(|digest| digest.as_str()))),
+            ("inputs", strings(bound.inputs.values().map(Digest::as_str))),
+            ("paths", strings(bound.paths.values().map(Digest::as_str))),
         ];
         fields
             .extend(bound.workspace.as_ref().map(|workspace| ("workspace", Expr::new_string(workspace.path.clone()))));
@@ -271,7 +271,7 @@ fn contract(contract: &Contract, facts: &Facts<'_>) -> Result<Vec<(&'static str,
         ("writes", strings_owned(written.map(|mount| mount.source.to_string()))),
         ("hosts", strings(hosts)),
         ("secrets", strings(contract.secrets.iter().map(|secret| secret.reference.as_str()))),
-        ("long_lived_secrets", strings(long_lived.map(|name| name.as_str()))),
+        ("long_lived_secrets", strings(long_lived.map(Name::as_str))),
         ("delegation", Expr::new_string(delegation.into())),
         ("walls", Expr::new_long(i64::from(contract.isolation.walls.0))),
         ("limits", record(limits)?),

@@ -91,8 +91,7 @@ impl Rules {
             let message = "a template with `?principal` or `?resource`: nothing fills it in, so write the rule out";
             problems.push(PolicyProblem::new(&file.name, line, message));
         }
-        let mut policies: Vec<(usize, &CedarPolicy)> =
-            set.policies().map(|policy| (policy.as_ref().loc().map_or(0, |loc| loc.start()), policy)).collect();
+        let mut policies: Vec<(usize, &CedarPolicy)> = set.policies().map(|policy| (start(policy), policy)).collect();
         policies.sort_by_key(|(start, _)| *start);
         // Counted on from rule to rule: a file of many is read once.
         let (mut line, mut counted) = (1, 0);
@@ -142,11 +141,16 @@ impl Rules {
             format!("{stem}#{}", number + 1)
         });
         let text = policy.as_ref().loc().and_then(|loc| loc.snippet()).unwrap_or_default().to_owned();
-        let looks = Looks::of_text(&text).map_or_else(|| policy.to_json().map(|json| Looks::of_json(&json)), Ok);
-        let looks = looks.unwrap_or_else(|error| {
-            wrong(error.to_string());
-            Looks::default()
-        });
+        let looks = match Looks::of_text(&text) {
+            Some(looks) => looks,
+            None => match policy.to_json() {
+                Ok(json) => Looks::of_json(&json),
+                Err(error) => {
+                    wrong(error.to_string());
+                    return;
+                }
+            },
+        };
         let cedar_id = PolicyId::new(&id);
         if let Some(first) = self.known.get(&cedar_id) {
             wrong(format!("the id `{id}` is taken by {}:{}", first.rule.file, first.rule.line));
@@ -182,6 +186,14 @@ impl Rules {
         self.known
             .get(id)
             .map_or_else(|| (id.to_string(), None), |known| (known.rule.file.clone(), Some(known.rule.line)))
+    }
+}
+
+/// Where a rule begins in its file.
+fn start(policy: &CedarPolicy) -> usize {
+    match policy.as_ref().loc() {
+        Some(loc) => loc.start(),
+        None => 0,
     }
 }
 

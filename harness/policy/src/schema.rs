@@ -99,7 +99,6 @@ fn quoted(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use cedar_policy::{Entities, Request, Schema};
     use env_contracts::{Assurance, BoundFacts, Span};

@@ -196,8 +196,7 @@ impl PolicySet {
     fn counted<'a>(&self, facts: &Facts<'a>) -> Option<Approval<'a>> {
         let given = facts.approval?;
         let of = self.approvers.of(given.approver, given.assurance, facts.principal);
-        let classes: Vec<&str> =
-            given.classes.iter().filter(|name| of.contains(name)).map(|name| name.as_str()).collect();
+        let classes: Vec<&str> = given.classes.iter().filter(|name| of.contains(name)).map(Name::as_str).collect();
         let approval = Approval { assurance: given.assurance, classes, source: given.source, scope: given.scope };
         (!approval.classes.is_empty()).then_some(approval)
     }

@@ -30,7 +30,7 @@ fn set(condition: &str) -> PolicySet {
 }
 
 fn names(names: &[Name]) -> Vec<&str> {
-    names.iter().map(|name| name.as_str()).collect()
+    names.iter().map(Name::as_str).collect()
 }
 
 fn requester(value: serde_json::Value) -> Principal {
