@@ -10,6 +10,7 @@
 //! event may follow which. It caches no state: another process may have
 //! changed it.
 
+mod audit;
 mod chain;
 mod holder;
 mod query;
@@ -17,6 +18,9 @@ mod random;
 mod sqlite;
 mod store;
 
+pub use audit::{
+    AuditFault, AuditFinding, AuditReport, Checkpoint, CheckpointSchema, ExportError, ExportFilter, ExportFormat, Head,
+};
 pub use query::*;
 pub use sqlite::{Options, Sqlite};
 pub use store::*;

@@ -2,6 +2,9 @@
 
 mod apply;
 mod approvals;
+mod audit;
+mod backup;
+mod check;
 mod conditions;
 mod fault;
 mod open;
@@ -112,6 +115,8 @@ impl Sqlite {
 impl Drop for Sqlite {
     /// Waits until everything that was ordered is written.
     fn drop(&mut self) {
+        // Readers first: the last to close the file empties its log, and they can't.
+        self.readers.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         self.orders = None;
         if let Some(writer) = self.writer.take() {
             // It panicked or it is done; there is nothing left to save.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use env_contracts::{Code, Problem};
+use env_contracts::{Code, Id, Problem};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 
@@ -22,7 +22,7 @@ pub(super) const VERSION: i32 = 1;
 
 /// How long a write waits for other processes. Theirs take milliseconds; one
 /// that was stopped in the middle would hold everybody up.
-const BUSY: Duration = Duration::from_secs(10);
+const BUSY: Duration = Duration::from_secs(5);
 
 /// How long between two tries.
 const BUSY_STEP: Duration = Duration::from_millis(1);
@@ -56,6 +56,8 @@ pub(super) fn writer(path: &Path, make: bool) -> Result<Connection, Fault> {
     }
     look(path)?;
     let mut sql = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // A backup that was put in its place is not.
+    write_ahead(&sql, path)?;
     // Durable once a commit is answered: the log is synced before that.
     sql.pragma_update(None, "synchronous", "FULL")?;
     sql.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
@@ -75,9 +77,14 @@ pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Fault> {
     let mut sql = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    sql.busy_handler(Some(wait))?;
+    wait_for_others(&mut sql)?;
     sql.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(sql)
+}
+
+/// Other processes are waited for, within bounds.
+pub(super) fn wait_for_others(sql: &mut Connection) -> rusqlite::Result<()> {
+    sql.busy_handler(Some(wait))
 }
 
 fn wait(times: i32) -> bool {
@@ -107,7 +114,7 @@ fn exists(path: &Path) -> Result<bool, Fault> {
 }
 
 /// Looks without changing anything: is it ours, and do we know its version?
-fn look(path: &Path) -> Result<(), Fault> {
+pub(super) fn look(path: &Path) -> Result<(), Fault> {
     if fs_err::metadata(path).map_err(|error| unavailable(path, &error.to_string()))?.len() == 0 {
         // SQLite would take it for a new one.
         return Err(Fault::Problem(corrupt(format!("`{}` is empty", path.display()))));
@@ -156,11 +163,17 @@ fn fill(draft: &Path, id: &str) -> Result<(), Fault> {
     sql.pragma_update(None, "application_id", APPLICATION)?;
     migrate(&mut sql, MIGRATIONS)?;
     sql.execute("INSERT INTO facts (name, value) VALUES ('id', ?)", [id.as_bytes()])?;
-    let mode: String = sql.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-    if mode != "wal" {
-        return Err(unavailable(draft, "its file system can't share memory between processes, which SQLite needs"));
-    }
+    write_ahead(&sql, draft)?;
     sql.close().map_err(|(_, error)| Fault::Sql(error))
+}
+
+/// Readers and the writer don't wait for each other.
+fn write_ahead(sql: &Connection, path: &Path) -> Result<(), Fault> {
+    let mode: String = sql.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode == "wal" {
+        return Ok(());
+    }
+    Err(unavailable(path, "its file system can't share memory between processes, which SQLite needs"))
 }
 
 /// Brings an older file up to date, all steps or none.
@@ -180,10 +193,10 @@ fn migrate(sql: &mut Connection, migrations: &[&str]) -> Result<(), Fault> {
 }
 
 /// The id that the file got when it was made.
-pub(super) fn database_id(sql: &Connection) -> Result<String, Fault> {
+pub(super) fn database_id(sql: &Connection) -> Result<Id, Fault> {
     let id: Option<Vec<u8>> =
         sql.query_row("SELECT value FROM facts WHERE name = 'id'", [], |row| row.get(0)).optional()?;
-    id.and_then(|id| String::from_utf8(id).ok()).ok_or_else(|| Fault::Damaged("it has lost its id".into()))
+    id.and_then(|id| str::from_utf8(&id).ok()?.parse().ok()).ok_or_else(|| Fault::Damaged("it has lost its id".into()))
 }
 
 /// The path with this behind its name.

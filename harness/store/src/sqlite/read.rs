@@ -261,6 +261,26 @@ pub(super) fn events(sql: &Connection, tenant: &Name, filter: &EventFilter) -> R
     query.rows(sql, |row| logged(row, tenant))
 }
 
+/// A page of events in the order in which they were recorded, after this one,
+/// and the last that was looked at.
+pub(super) fn recorded(
+    sql: &Connection,
+    tenant: Option<&Name>,
+    after: i64,
+) -> Result<(Vec<Logged>, Option<i64>), Fault> {
+    let mut statement = sql.prepare_cached(
+        "SELECT session, events.seq, at_ms, actions.id, events.body, hash, logs.tenant, event FROM events \
+         JOIN logs USING (log) LEFT JOIN actions USING (action) WHERE event > ? ORDER BY event LIMIT ?",
+    )?;
+    let mut last = None;
+    let page = collect(&mut statement, params![after, MAX_PAGE], |row| {
+        last = Some(row.get(7)?);
+        let owner: Name = row.get::<_, String>(6)?.parse().map_err(Fault::Damaged)?;
+        Ok(if tenant.is_none_or(|tenant| *tenant == owner) { Some(logged(row, &owner)?) } else { None })
+    })?;
+    Ok((page.into_iter().flatten().collect(), last))
+}
+
 /// An event from the columns session, seq, at_ms, action's id, body, hash.
 pub(super) fn logged(row: &Row<'_>, tenant: &Name) -> Result<Logged, Fault> {
     let (session, action): (String, Option<String>) = (row.get(0)?, row.get(3)?);

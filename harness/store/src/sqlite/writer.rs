@@ -2,13 +2,16 @@
 //! by the next transaction together.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use env_contracts::{Code, Problem};
+use glovebox_events::What;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::apply::{Stop, apply};
 use super::fault::Fault;
+use super::open;
 use crate::{Commit, StoreError};
 
 /// The most commits of one transaction: a bound on how long the others of it,
@@ -17,6 +20,9 @@ const MAX_BATCH: usize = 256;
 
 /// How many commits may wait; who comes after them waits for a place.
 const QUEUE: usize = 1024;
+
+/// How long erasing waits for readers of other processes.
+const SCRUB: Duration = Duration::from_secs(1);
 
 type Answer = Result<Vec<u64>, StoreError>;
 
@@ -40,7 +46,7 @@ pub(super) fn queue() -> (mpsc::Sender<Order>, mpsc::Receiver<Order>) {
 
 impl Writer {
     /// Until nobody can order any more.
-    pub(super) fn run(self, mut orders: mpsc::Receiver<Order>) {
+    pub(super) fn run(mut self, mut orders: mpsc::Receiver<Order>) {
         let mut batch = Vec::new();
         while let Some(first) = orders.blocking_recv() {
             batch.push(first);
@@ -50,6 +56,9 @@ impl Writer {
                 batch.push(order);
             }
             let answers = self.write(&batch);
+            if batch.iter().any(|order| erases(&order.commit)) {
+                self.scrub();
+            }
             for (order, answer) in batch.drain(..).zip(answers) {
                 // Whoever stopped waiting finds it in the log.
                 let _ = order.answer.send(answer);
@@ -109,10 +118,26 @@ impl Writer {
         }
     }
 
+    /// What was erased is overwritten in the file; here it goes from the
+    /// write-ahead log too. A reader of another process can keep it there until
+    /// the log is next emptied.
+    fn scrub(&mut self) {
+        let emptied = self
+            .sql
+            .busy_timeout(SCRUB)
+            .and_then(|()| self.sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+        // The commit is durable either way, and the next one empties the log.
+        let _ = emptied.and_then(|()| open::wait_for_others(&mut self.sql));
+    }
+
     fn step(&self, statement: &'static str) -> Result<(), Fault> {
         self.sql.prepare_cached(statement)?.execute([])?;
         Ok(())
     }
+}
+
+fn erases(commit: &Commit) -> bool {
+    commit.events.iter().any(|event| matches!(event.what, What::Erased { .. }))
 }
 
 /// The thread is gone.

@@ -116,7 +116,9 @@ pub(crate) fn end(action: &mut Action, at_ms: u64) -> Commit {
     (end.run_us, end.artifact_bytes) = (500, 70);
     action.state = end.state();
     action.end = Some(end.clone());
-    next(action, at_ms, What::Ended { end })
+    let mut commit = next(action, at_ms, What::Ended { end });
+    commit.payloads.push(Payload::new(&action.id, PayloadRole::Observation, b"{}".to_vec()));
+    commit
 }
 
 /// A question about an action.

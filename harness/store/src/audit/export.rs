@@ -1,0 +1,76 @@
+//! The log in formats that others read, one event a line.
+
+use std::io::{self, Write};
+
+use env_contracts::{Id, Name, Problem};
+use glovebox_events::Logged;
+use serde::Serialize;
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// As they are in the log, as JSON.
+    Ndjson,
+    /// CloudEvents 1.0 in their JSON format, with the same as data.
+    CloudEvents,
+}
+
+/// Which events. Empty fields take all.
+#[derive(Debug, Clone, Default)]
+pub struct ExportFilter {
+    /// Of this tenant.
+    pub tenant: Option<Name>,
+    /// Of this session.
+    pub session: Option<Id>,
+    /// From this moment on, in milliseconds since 1970.
+    pub since_ms: Option<u64>,
+    /// Before this moment, in milliseconds since 1970.
+    pub before_ms: Option<u64>,
+}
+
+/// Why an export ended early.
+#[derive(Debug)]
+pub enum ExportError {
+    /// It could not be written any further.
+    Write(io::Error),
+    /// The store could not be read.
+    Problem(Problem),
+}
+
+#[derive(Serialize)]
+struct CloudEvent<'a> {
+    specversion: &'static str,
+    r#type: String,
+    source: String,
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a Id>,
+    /// Absent for moments that no calendar has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    datacontenttype: &'static str,
+    data: &'a Logged,
+}
+
+/// One line.
+pub(crate) fn write(to: &mut dyn Write, format: ExportFormat, database: &Id, logged: &Logged) -> io::Result<()> {
+    match format {
+        ExportFormat::Ndjson => serde_json::to_writer(&mut *to, logged)?,
+        ExportFormat::CloudEvents => serde_json::to_writer(&mut *to, &cloud_event(database, logged))?,
+    }
+    to.write_all(b"\n")
+}
+
+fn cloud_event<'a>(database: &Id, logged: &'a Logged) -> CloudEvent<'a> {
+    let time = i64::try_from(logged.event.at_ms).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    CloudEvent {
+        specversion: "1.0",
+        r#type: format!("dev.glovebox.{}.v1", logged.event.what.name()),
+        source: format!("urn:glovebox:store:{database}"),
+        id: format!("{}/{}/{}", logged.log.tenant, logged.log.session, logged.seq),
+        subject: logged.event.action.as_ref(),
+        time: time.map(|time| time.to_string()),
+        datacontenttype: "application/json",
+        data: logged,
+    }
+}

@@ -1,0 +1,147 @@
+//! Whether the file is whole, and whether its tables agree with each other.
+
+use std::path::Path;
+
+use env_contracts::Problem;
+use glovebox_events::{Action, Approval, Grant};
+use rusqlite::{Connection, Row};
+use serde::de::DeserializeOwned;
+
+use super::apply::int;
+use super::fault::Fault;
+use super::{Sqlite, open};
+use crate::chain::raw;
+
+/// The most faults that are listed.
+const MAX_LISTED: u32 = 100;
+
+impl Sqlite {
+    /// Reads the whole file of this store and lists what is wrong with it, in
+    /// words. An empty list is good news. It changes nothing, and needs no
+    /// store that can be opened.
+    pub fn check(folder: &Path) -> Result<Vec<String>, Problem> {
+        let path = open::file(folder);
+        let check = || {
+            open::look(&path)?;
+            let sql = open::reader(&path)?;
+            let mut faults = integrity(&sql)?;
+            if faults.is_empty() {
+                // On a file that is not whole, these would only find the same again.
+                references(&sql, &mut faults)?;
+                actions(&sql, &mut faults)?;
+                approvals(&sql, &mut faults)?;
+                grants(&sql, &mut faults)?;
+                logs(&sql, &mut faults)?;
+                faults.truncate(MAX_LISTED as usize);
+            }
+            Ok(faults)
+        };
+        check().map_err(|fault: Fault| fault.problem(&path))
+    }
+}
+
+fn integrity(sql: &Connection) -> Result<Vec<String>, Fault> {
+    let mut statement = sql.prepare(&format!("PRAGMA integrity_check({MAX_LISTED})"))?;
+    let lines = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}
+
+fn references(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let mut statement = sql.prepare("PRAGMA foreign_key_check")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (table, line, parent): (String, Option<i64>, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let line = line.map_or_else(String::new, |line| format!(" {line}"));
+        push(faults, || format!("row{line} of {table} names something that is not in {parent}"));
+    }
+    Ok(())
+}
+
+/// What a document says, and what the columns beside it say.
+fn documents<T: DeserializeOwned>(
+    sql: &Connection,
+    query: &str,
+    faults: &mut Vec<String>,
+    agrees: impl Fn(&T, &Row<'_>) -> rusqlite::Result<bool>,
+) -> Result<(), Fault> {
+    let mut statement = sql.prepare(query)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        match serde_json::from_slice(row.get_ref(1)?.as_bytes().unwrap_or_default()) {
+            Err(error) => push(faults, || format!("{name} can't be read: {error}")),
+            Ok(document) => {
+                // A column of another type does not agree either.
+                if !agrees(&document, row).unwrap_or(false) {
+                    push(faults, || format!("{name} is filed as something else than it is"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn push(faults: &mut Vec<String>, fault: impl FnOnce() -> String) {
+    if faults.len() < MAX_LISTED as usize {
+        faults.push(fault());
+    }
+}
+
+fn actions(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let query = "SELECT 'action ' || id, body, id, actions.tenant, session, task, user, state, version \
+                 FROM actions JOIN logs USING (log)";
+    documents(sql, query, faults, |action: &Action, row| {
+        Ok(texts(row, 2)?
+            == [
+                action.id.as_str(),
+                action.principal.tenant.as_str(),
+                action.session.as_str(),
+                action.task.as_str(),
+                action.principal.user.as_str(),
+                action.state.as_str(),
+            ]
+            && row.get::<_, i64>(8)? == int(action.version))
+    })
+}
+
+fn approvals(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let query = "SELECT 'approval ' || id, body, id, state, intent, opened_ms, expires_ms FROM approvals";
+    documents(sql, query, faults, |approval: &Approval, row| {
+        Ok(texts(row, 2)? == [approval.id.as_str(), approval.state.as_str()]
+            && row.get::<_, [u8; 32]>(4)? == raw(&approval.intent)
+            && row.get::<_, i64>(5)? == int(approval.opened_ms)
+            && row.get::<_, Option<i64>>(6)? == approval.expires_ms.map(int))
+    })
+}
+
+fn grants(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let query = "SELECT 'grant ' || id, body, id, tenant, user, session, expires_ms, revoked FROM grants";
+    documents(sql, query, faults, |grant: &Grant, row| {
+        let principal = &grant.principal;
+        Ok(texts(row, 2)? == [grant.id.as_str(), principal.tenant.as_str(), principal.user.as_str()]
+            && row.get::<_, Option<String>>(5)?.as_deref() == grant.session.as_ref().map(env_contracts::Id::as_str)
+            && row.get::<_, i64>(6)? == int(grant.expires_ms)
+            && row.get::<_, bool>(7)? == grant.revoked.is_some())
+    })
+}
+
+fn logs(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let mut statement = sql.prepare(
+        "SELECT 'session ' || session || ' of tenant ' || tenant FROM logs \
+         WHERE seq <> (SELECT count(*) FROM events WHERE events.log = logs.log)",
+    )?;
+    for log in statement.query_map([], |row| row.get::<_, String>(0))? {
+        let log = log?;
+        push(faults, || format!("the log of {log} does not have as many events as it says"));
+    }
+    Ok(())
+}
+
+/// So many texts, from this column on.
+fn texts<const N: usize>(row: &Row<'_>, from: usize) -> rusqlite::Result<[String; N]> {
+    let mut texts = std::array::from_fn(|_| String::new());
+    for (place, text) in texts.iter_mut().enumerate() {
+        *text = row.get(from + place)?;
+    }
+    Ok(texts)
+}
