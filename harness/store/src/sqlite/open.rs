@@ -60,6 +60,8 @@ pub(super) fn writer(path: &Path, make: bool) -> Result<Connection, Fault> {
     write_ahead(&sql, path)?;
     // Durable once a commit is answered: the log is synced before that.
     sql.pragma_update(None, "synchronous", "FULL")?;
+    // What a savepoint can roll back is kept in memory, not in a file for each.
+    sql.pragma_update(None, "temp_store", "MEMORY")?;
     sql.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     sql.pragma_update(None, "cache_size", -WRITER_CACHE)?;
     // What is erased is overwritten in the file.

@@ -85,18 +85,24 @@ impl Writer {
     fn transaction(&self, batch: &[Order]) -> Result<Vec<Answer>, Fault> {
         self.step("BEGIN IMMEDIATE")?;
         let mut answers = Vec::with_capacity(batch.len());
+        // Alone, a commit needs none: the whole transaction is its own.
+        let among_others = batch.len() > 1;
         for order in batch {
-            self.step("SAVEPOINT one")?;
+            if among_others {
+                self.step("SAVEPOINT one")?;
+            }
             let answer = match apply(&self.sql, &order.commit) {
                 Ok(seqs) => Ok(seqs),
                 Err(Stop::Conflict(conflict)) => Err(StoreError::Conflict(conflict)),
                 Err(Stop::Fault(fault)) if self.only_its_own(&fault) => Err(fault.problem(&self.path).into()),
                 Err(Stop::Fault(fault)) => return Err(fault),
             };
-            if answer.is_err() {
-                self.step("ROLLBACK TO one")?;
+            if among_others {
+                if answer.is_err() {
+                    self.step("ROLLBACK TO one")?;
+                }
+                self.step("RELEASE one")?;
             }
-            self.step("RELEASE one")?;
             answers.push(answer);
         }
         if answers.iter().all(Result::is_err) {
