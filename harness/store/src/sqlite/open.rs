@@ -212,3 +212,49 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 pub(super) fn unavailable(path: &Path, why: &str) -> Fault {
     Fault::Problem(Problem::new(Code::StateUnavailable, format!("`{}`: {why}", path.display())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(sql: &Connection, pragma: &str) -> i64 {
+        sql.pragma_query_value(None, pragma, |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn what_is_answered_is_synced_and_what_is_erased_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let sql = writer(&file(folder.path()), true).unwrap();
+        assert_eq!(setting(&sql, "synchronous"), 2, "FULL: the log is synced at each commit");
+        assert_eq!(setting(&sql, "secure_delete"), 1);
+        assert_eq!(setting(&sql, "user_version"), i64::from(VERSION));
+        let mode: String = sql.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal");
+        let reader = reader(&file(folder.path())).unwrap();
+        assert!(reader.execute("DELETE FROM facts", []).is_err(), "readers can't write");
+    }
+
+    #[test]
+    fn an_older_file_is_brought_up_to_date_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sql = writer(&file(folder.path()), true).unwrap();
+        let next = "CREATE TABLE more (x); INSERT INTO more SELECT count(*) FROM facts";
+        let steps = [MIGRATIONS, &[next]].concat();
+        for _ in 0..2 {
+            migrate(&mut sql, &steps).unwrap();
+            assert_eq!(version(&sql).unwrap(), VERSION + 1);
+        }
+        assert_eq!(sql.query_row("SELECT x FROM more", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+
+        // A step that fails leaves the file as it was.
+        let steps = [&steps[..], &["CREATE TABLE further (x); CREATE TABLE more (x)"]].concat();
+        assert!(migrate(&mut sql, &steps).is_err());
+        assert_eq!(version(&sql).unwrap(), VERSION + 1);
+        assert!(sql.prepare("SELECT * FROM further").is_err());
+    }
+
+    #[test]
+    fn the_version_is_the_number_of_steps() {
+        assert_eq!(usize::try_from(VERSION).unwrap(), MIGRATIONS.len());
+    }
+}

@@ -60,7 +60,8 @@ CREATE TABLE approvals (
   UNIQUE (tenant, id)
 );
 CREATE INDEX approvals_opened ON approvals (log, opened_ms);
-CREATE INDEX approvals_of_intent ON approvals (tenant, task, intent);
+CREATE INDEX approvals_of_tenant ON approvals (tenant);
+CREATE INDEX approvals_of_intent ON approvals (tenant, intent, task);
 CREATE INDEX approvals_pending ON approvals (tenant) WHERE state = 'pending';
 CREATE INDEX approvals_due ON approvals (expires_ms)
   WHERE state IN ('pending', 'approved') AND expires_ms IS NOT NULL;

@@ -30,6 +30,8 @@ pub(crate) async fn actions_are_listed_newest_first(store: &dyn Store) {
     check(ActionFilter { user: Some(of("dan")), ..all() }, &["d"]);
     check(ActionFilter { states: vec![ActionState::Running], ..all() }, &["e", "d"]);
     let both = vec![ActionState::Running, ActionState::Requested];
+    check(ActionFilter { states: vec![ActionState::Succeeded], ..all() }, &[]);
+    check(ActionFilter { states: vec![ActionState::Running, ActionState::Failed], ..all() }, &["e", "d"]);
     check(ActionFilter { states: both, task: Some(of("late")), ..all() }, &["e", "d", "c"]);
     check(ActionFilter { after: Some(of("no-such")), ..all() }, &[]);
     let first = list(ActionFilter { limit: 2, ..all() });
