@@ -135,6 +135,30 @@ const RULES: &[Rule] = &[
     },
     Rule {
         from: "/*",
+        except: &["/harness/store"],
+        deny: &["rusqlite", "libsqlite3-sys", "sqlx"],
+        allow: &[],
+        tests_too: true,
+        why: "SQL lives in harness/store alone; go through `Store`",
+    },
+    Rule {
+        from: "/harness/store",
+        except: &[],
+        deny: &["/*"],
+        allow: &["/env-contracts", "/harness/events"],
+        tests_too: true,
+        why: "the store keeps what it is given: it knows no policy, no identity and no plane",
+    },
+    Rule {
+        from: "/harness/events",
+        except: &[],
+        deny: &["/*", "tokio", "rusqlite", "rustix", "fs-err"],
+        allow: &["/env-contracts"],
+        tests_too: true,
+        why: "the vocabulary of the log is plain data",
+    },
+    Rule {
+        from: "/*",
         except: &["/runtime/jail"],
         deny: &["landlock", "seccompiler"],
         allow: &[],
@@ -224,7 +248,9 @@ mod tests {
             ("runtime/core", "/harness/plane", false),
             ("runtime/core", "/harness/plane", true),
             ("runtime/core", "wasmtime", false),
-            ("runtime/egress", "rusqlite", false),
+            ("harness/plane", "rusqlite", true),
+            ("harness/store", "/harness/policy", false),
+            ("harness/events", "tokio", false),
             ("harness/cli", "wasmtime-wasi", false),
             ("harness/server", "bollard", false),
             ("harness/plane", "/runtime/wasm", true),
@@ -242,6 +268,7 @@ mod tests {
             assert_eq!(check(folder, label, dev), 1, "{folder} → {label}");
         }
         assert_eq!(check("harness/plane", "wasmtime", false), 2, "two rules forbid it");
+        assert_eq!(check("runtime/egress", "rusqlite", false), 2, "and here");
     }
 
     #[test]
@@ -260,6 +287,8 @@ mod tests {
             ("harness/plane", "/harness/policy", false),
             ("harness/policy", "cedar-policy", false),
             ("harness/policy", "/env-contracts", false),
+            ("harness/store", "rusqlite", false),
+            ("harness/store", "/harness/events", false),
             ("harness/cli", "/runtime/wasm", false),
             ("harness/cli", "anyhow", false),
         ] {
