@@ -329,7 +329,7 @@ impl Manifest {
             &format!("at most {MAX_REQUIRES} capabilities, this names {}", self.requires.len()),
         )?;
         ensure(!self.requires.contains(&self.capability()), "requires", "a capability can't require itself")?;
-        self.rate.map_or(Ok(()), |rate| rate.check()).map_err(|why| key("rate", &why))?;
+        self.rate.map_or(Ok(()), Rate::check).map_err(|why| key("rate", &why))?;
         let mut kinds = BTreeSet::new();
         for error in &self.errors {
             ensure(kinds.insert(&error.kind), &format!("errors[{}]", error.kind), "the kind is listed twice")?;

@@ -41,7 +41,7 @@ mod watch;
 pub use cards::{Card, CardAnswer, CardClause, CardOffer};
 pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
-pub use registry::{Added, Builtin, Listed, Listing, Registry, Tool};
+pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Tool};
 pub use service::{
     ActionService, ActionView, Answering, AskLimits, Asking, Halted, Holders, LivePolicy, Parts, People,
     PermissionRequest, PolicySource, Recovered, Reply, Settings, Settled, Signed, Submission, Submitted, TaskContext,

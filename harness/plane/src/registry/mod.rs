@@ -4,34 +4,37 @@
 //! conflict, also after it was removed. The names of built-in tools are
 //! reserved.
 
+mod builtin;
+mod cache;
+#[cfg(test)]
+mod cache_tests;
+mod health;
 mod record;
 mod store;
-mod temp;
+mod view;
 
+pub use builtin::Builtin;
+pub use health::Health;
 pub use store::Added;
+pub use view::Found;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Manifest, Problem, Version, Wanted};
+use builtin::Shipped;
+use cache::Cache;
+use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Manifest, Name, Problem, Version, Wanted};
 use glovebox_runtime::{ArtifactBytes, Registered};
 
 use crate::arguments::{Schema, nearest};
 
-/// A tool that comes with the program.
-#[derive(Debug, Clone, Copy)]
-pub struct Builtin {
-    /// Its `tool.toml`.
-    pub manifest: &'static str,
-    /// Its component.
-    pub component: &'static [u8],
-}
-
 /// Which capabilities there are: the built-in ones, and those in a folder.
 #[derive(Debug, Clone)]
 pub struct Registry {
-    builtins: Vec<Builtin>,
+    builtins: Arc<[Shipped]>,
     dir: PathBuf,
+    cache: Cache,
 }
 
 /// A registered capability, ready to be planned with.
@@ -56,10 +59,15 @@ pub struct Listed {
     pub capability: CapabilityRef,
     /// A few words.
     pub title: String,
+    /// Who answers for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Name>,
     /// The sha256 of its component.
     pub artifact: Digest,
     /// Whether it came with the program.
     pub builtin: bool,
+    /// Whether it can be called.
+    pub health: Health,
 }
 
 /// What is registered.
@@ -95,7 +103,7 @@ impl Registry {
     /// The built-in tools and those registered in `dir`, which may not exist
     /// yet.
     pub fn new(dir: PathBuf, builtins: Vec<Builtin>) -> Self {
-        Self { builtins, dir }
+        Self { builtins: builtins.into_iter().map(Shipped::new).collect(), dir, cache: Cache::default() }
     }
 
     /// The tool of this name, its newest version if none is named.
@@ -103,27 +111,52 @@ impl Registry {
     /// # Errors
     /// `tool-unknown` with the nearest name, `manifest-invalid` or
     /// `state-unavailable` if what is registered can't be read.
-    pub fn get(&self, wanted: &Wanted) -> Result<Tool, Problem> {
-        if let Some((builtin, manifest)) = self.builtin(&wanted.name)? {
-            if wanted.version.as_ref().is_none_or(|version| *version == manifest.version) {
-                return Tool::new(
-                    manifest,
-                    Digest::of(builtin.component),
-                    ArtifactBytes::Embedded(builtin.component),
-                    true,
-                );
-            }
-            return Err(self.unknown(wanted, &[manifest.version]));
+    pub fn get(&self, wanted: &Wanted) -> Result<Arc<Tool>, Problem> {
+        self.find(wanted, &|_| true)
+    }
+
+    /// The same for somebody who is told of some names alone. The others are
+    /// not looked for, and so can't be told from what does not exist.
+    fn find(&self, wanted: &Wanted, told: Told<'_>) -> Result<Arc<Tool>, Problem> {
+        if !told(&wanted.name) {
+            return Err(self.nowhere(wanted, told));
         }
-        let mut versions = self.versions(&wanted.name)?;
-        versions.sort_by_key(Version::precedence);
         let version = match &wanted.version {
-            Some(version) => versions.iter().find(|known| *known == version),
-            // A pre-release is taken only where it is named or all there is.
-            None => versions.iter().rev().find(|version| !version.as_str().contains('-')).or(versions.last()),
+            Some(version) => Some(version.clone()),
+            None => self.newest(&wanted.name)?,
         };
-        let Some(version) = version else { return Err(self.unknown(wanted, &versions)) };
-        self.load(&CapabilityRef { name: wanted.name.clone(), version: version.clone() })
+        let found = match version {
+            Some(version) => self.exactly(&CapabilityRef { name: wanted.name.clone(), version })?,
+            None => None,
+        };
+        match found {
+            Some(tool) => Ok(tool),
+            None => Err(self.unknown(wanted, told)),
+        }
+    }
+
+    /// This very one, if it is registered.
+    fn exactly(&self, capability: &CapabilityRef) -> Result<Option<Arc<Tool>>, Problem> {
+        if let Some(builtin) = self.builtin(&capability.name) {
+            let tool = builtin.tool()?;
+            return Ok((tool.manifest.version == capability.version).then_some(tool));
+        }
+        if let Some(tool) = self.known(capability) {
+            return Ok(Some(tool));
+        }
+        let registered = self.versions(&capability.name)?.contains(&capability.version);
+        registered.then(|| self.load(capability)).transpose()
+    }
+
+    /// The version that a name alone means.
+    fn newest(&self, name: &CapabilityName) -> Result<Option<Version>, Problem> {
+        if let Some(builtin) = self.builtin(name) {
+            return Ok(Some(builtin.tool()?.manifest.version.clone()));
+        }
+        let versions = self.versions(name)?;
+        // A pre-release is taken only where it is named or all there is.
+        let release = versions.iter().rev().find(|version| !version.as_str().contains('-'));
+        Ok(release.or(versions.last()).cloned())
     }
 
     /// Every registered version of every tool, by name and from old to new;
@@ -133,24 +166,14 @@ impl Registry {
     /// `state-unavailable` if the folder can't be read.
     pub fn list(&self) -> Result<Listing, Problem> {
         let mut out = Listing::default();
-        for builtin in &self.builtins {
-            let manifest = parse(builtin.manifest)?;
-            let artifact = Digest::of(builtin.component);
-            out.tools.push(Listed {
-                capability: manifest.capability(),
-                title: manifest.title,
-                artifact,
-                builtin: true,
-            });
+        for builtin in &*self.builtins {
+            out.tools.push(self.listed(&*builtin.tool()?));
         }
         for name in self.names()? {
-            for version in self.versions(&name)? {
-                let capability = CapabilityRef { name: name.clone(), version };
+            for version in self.versions(&name)?.iter() {
+                let capability = CapabilityRef { name: name.clone(), version: version.clone() };
                 match self.load(&capability) {
-                    Ok(tool) => {
-                        let (title, artifact) = (tool.manifest.title, tool.registered.digest);
-                        out.tools.push(Listed { capability, title, artifact, builtin: false });
-                    }
+                    Ok(tool) => out.tools.push(self.listed(&tool)),
                     Err(problem) => out.unreadable.push(problem),
                 }
             }
@@ -162,53 +185,69 @@ impl Registry {
         Ok(out)
     }
 
-    fn builtin(&self, name: &CapabilityName) -> Result<Option<(&Builtin, Manifest)>, Problem> {
-        for builtin in &self.builtins {
-            // The name stands in the first lines; parsing a manifest costs
-            // more than the rest of a look-up.
-            if builtin.manifest.contains(&format!("name = \"{name}\"")) {
-                let manifest = parse(builtin.manifest)?;
-                if manifest.name == *name {
-                    return Ok(Some((builtin, manifest)));
-                }
-            }
-        }
-        Ok(None)
+    fn builtin(&self, name: &CapabilityName) -> Option<&Shipped> {
+        self.builtins.iter().find(|builtin| builtin.is(name))
     }
 
-    fn unknown(&self, wanted: &Wanted, versions: &[Version]) -> Problem {
-        let list = |mut versions: Vec<Version>| {
-            versions.sort_by_key(Version::precedence);
-            versions.iter().map(Version::as_str).collect::<Vec<_>>().join(", ")
+    fn listed(&self, tool: &Tool) -> Listed {
+        let Tool { manifest, registered, builtin, .. } = tool;
+        Listed {
+            capability: manifest.capability(),
+            title: manifest.title.clone(),
+            owner: manifest.owner.clone(),
+            artifact: registered.digest.clone(),
+            builtin: *builtin,
+            health: self.health(tool),
+        }
+    }
+
+    /// Why there is no such tool, and what was meant.
+    fn unknown(&self, wanted: &Wanted, told: Told<'_>) -> Problem {
+        let list = |versions: &[Version]| versions.iter().map(Version::as_str).collect::<Vec<_>>().join(", ");
+        let versions: Arc<[Version]> = match self.builtin(&wanted.name).map(Shipped::tool) {
+            Some(tool) => tool.iter().map(|tool| tool.manifest.version.clone()).collect(),
+            None => self.versions(&wanted.name).unwrap_or_default(),
         };
-        let removed = self.removed(&wanted.name).unwrap_or_default();
+        let mut removed = self.removed(&wanted.name).unwrap_or_default();
+        removed.sort_by_key(Version::precedence);
+        if versions.is_empty() && removed.is_empty() {
+            return self.nowhere(wanted, told);
+        }
         let meant = wanted.version.as_ref().map_or(versions.is_empty(), |version| removed.contains(version));
         let was = if meant && !removed.is_empty() { ": it was removed" } else { "" };
         let problem = Problem::new(Code::ToolUnknown, format!("no tool `{wanted}` is registered{was}"));
         let mut help = Vec::new();
         if !versions.is_empty() {
-            help.push(format!("registered versions of `{}`: {}", wanted.name, list(versions.to_vec())));
+            help.push(format!("registered versions of `{}`: {}", wanted.name, list(&versions)));
         }
         if !removed.is_empty() {
-            help.push(format!("removed ones stay taken, for the same bytes alone: {}", list(removed)));
+            help.push(format!("removed ones stay taken, for the same bytes alone: {}", list(&removed)));
         }
-        if !help.is_empty() {
-            return problem.with_help(help.join("; "));
-        }
-        match nearest(wanted.name.as_str(), self.callable().iter().map(String::as_str)) {
+        problem.with_help(help.join("; "))
+    }
+
+    /// There is nothing of this name, for all that is told.
+    fn nowhere(&self, wanted: &Wanted, told: Told<'_>) -> Problem {
+        let problem = Problem::new(Code::ToolUnknown, format!("no tool `{wanted}` is registered"));
+        let names = self.all_names().unwrap_or_default();
+        let names = names.iter().filter(|name| told(name)).map(CapabilityName::as_str);
+        match nearest(wanted.name.as_str(), names) {
             Some(near) => problem.with_help(format!("did you mean `{near}`? `glovebox tool list` shows all")),
             None => problem,
         }
     }
 
     /// The names that have a version, in order.
-    fn callable(&self) -> BTreeSet<String> {
-        let builtins = self.builtins.iter().filter_map(|builtin| Some(parse(builtin.manifest).ok()?.name.to_string()));
-        let names = self.names().unwrap_or_default().into_iter();
-        let registered = names.filter(|name| self.versions(name).is_ok_and(|versions| !versions.is_empty()));
-        builtins.chain(registered.map(|name| name.to_string())).collect()
+    fn all_names(&self) -> Result<BTreeSet<CapabilityName>, Problem> {
+        let builtins = self.builtins.iter().filter_map(|builtin| builtin.name().parse().ok());
+        let registered = self.names()?.into_iter();
+        let registered = registered.filter(|name| self.versions(name).is_ok_and(|versions| !versions.is_empty()));
+        Ok(builtins.chain(registered).collect())
     }
 }
+
+/// Whether somebody is told that there is a capability of this name.
+type Told<'a> = &'a dyn Fn(&CapabilityName) -> bool;
 
 fn parse(text: &str) -> Result<Manifest, Problem> {
     Manifest::from_toml(text).map_err(|error| Problem::of(&error))

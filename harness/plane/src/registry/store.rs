@@ -3,10 +3,12 @@
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Problem, Version};
 use glovebox_runtime::{ArtifactBytes, Instant, io_problem};
 
+use super::cache::Stamp;
 use super::record::{Record, RecordSchema};
 use super::{Registry, Tool, parse};
 
@@ -50,7 +52,7 @@ impl Registry {
     ) -> Result<(Tool, Added), Problem> {
         let manifest = parse(manifest_text)?;
         let capability = manifest.capability();
-        if self.builtin(&capability.name)?.is_some() {
+        if self.builtin(&capability.name).is_some() {
             return Err(Problem::new(Code::ToolReserved, format!("`{}` is a built-in tool", capability.name)));
         }
         // Schemas are checked before anything is written.
@@ -88,7 +90,7 @@ impl Registry {
     /// # Errors
     /// `tool-unknown`, `tool-reserved`, and the host's.
     pub fn remove(&self, capability: &CapabilityRef) -> Result<(), Problem> {
-        if self.builtin(&capability.name)?.is_some() {
+        if self.builtin(&capability.name).is_some() {
             return Err(Problem::new(Code::ToolReserved, format!("`{}` is a built-in tool", capability.name))
                 .with_help("what comes with Glovebox can't be removed; `glovebox tool list` says what does"));
         }
@@ -103,17 +105,38 @@ impl Registry {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound && broken => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let versions = self.versions(&capability.name)?;
-                Err(self.unknown(
-                    &env_contracts::Wanted { name: capability.name.clone(), version: Some(capability.version.clone()) },
-                    &versions,
-                ))
+                let (name, version) = (capability.name.clone(), Some(capability.version.clone()));
+                Err(self.unknown(&env_contracts::Wanted { name, version }, &|_| true))
             }
             Err(error) => Err(io_problem("cannot remove the tool", Code::StateUnavailable, &error)),
         }
     }
 
-    pub(super) fn load(&self, capability: &CapabilityRef) -> Result<Tool, Problem> {
+    /// A tool that was read before from files that are still the same.
+    pub(super) fn known(&self, capability: &CapabilityRef) -> Option<Arc<Tool>> {
+        self.cache.tool(capability, &self.stamps(capability)?)
+    }
+
+    pub(super) fn load(&self, capability: &CapabilityRef) -> Result<Arc<Tool>, Problem> {
+        // Before it is read: what changes meanwhile has another stamp.
+        let stamps = self.stamps(capability);
+        if let Some(tool) = stamps.and_then(|stamps| self.cache.tool(capability, &stamps)) {
+            return Ok(tool);
+        }
+        let tool = Arc::new(self.read(capability)?);
+        if let Some(stamps) = stamps {
+            self.cache.keep_tool(capability, stamps, &tool);
+        }
+        Ok(tool)
+    }
+
+    /// The stamps of all that is read of a tool: its record and its manifest.
+    fn stamps(&self, capability: &CapabilityRef) -> Option<[Stamp; 2]> {
+        let manifest = self.place(capability).join(MANIFEST);
+        Some([Stamp::of(&self.record_path(capability))?, Stamp::of(&manifest)?])
+    }
+
+    fn read(&self, capability: &CapabilityRef) -> Result<Tool, Problem> {
         let place = self.place(capability);
         let damaged = |what: String| {
             Problem::new(Code::StateUnavailable, what)
@@ -136,10 +159,21 @@ impl Registry {
         Ok(folders.filter_map(|name| name.parse().ok()).collect())
     }
 
-    pub(super) fn versions(&self, name: &CapabilityName) -> Result<Vec<Version>, Problem> {
+    /// The versions of a name, from old to new.
+    pub(super) fn versions(&self, name: &CapabilityName) -> Result<Arc<[Version]>, Problem> {
         let dir = self.dir.join(name.as_str());
+        let stamp = Stamp::of(&dir);
+        if let Some(versions) = stamp.and_then(|stamp| self.cache.versions(name, &stamp)) {
+            return Ok(versions);
+        }
         let folders = entries(&dir)?.into_iter().filter(|version| dir.join(version).is_dir());
-        Ok(folders.filter_map(|version| version.parse().ok()).collect())
+        let mut versions: Vec<Version> = folders.filter_map(|version| version.parse().ok()).collect();
+        versions.sort_by_key(Version::precedence);
+        let versions = versions.into();
+        if let Some(stamp) = stamp {
+            self.cache.keep_versions(name, stamp, &versions);
+        }
+        Ok(versions)
     }
 
     /// The versions that were removed: their record is all there is of them.

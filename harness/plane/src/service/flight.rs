@@ -102,7 +102,7 @@ impl Flight {
             name: action.capability.name.clone(),
             version: Some(action.capability.version.clone()),
         };
-        let tool = parts.registry.get(&wanted).map(Arc::from);
+        let tool = parts.registry.get(&wanted);
         let principal = action.principal.clone();
         let artifact = match (&tool, &action.plan) {
             (Ok(tool), _) => tool.registered.digest.clone(),

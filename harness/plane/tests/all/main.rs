@@ -5,5 +5,6 @@
 
 mod fake;
 mod keeping;
+mod profiles;
 mod registry;
 mod service;

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use env_contracts::{Code, Problem, Wanted};
 use glovebox_plane::{Registry, Tool, Watch as _};
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &ToolCheckArgs, config: &Config) -> Result<ExitCode, Pro
 
 /// What is checked, and where it is registered.
 struct Subject {
-    tool: Tool,
+    tool: Arc<Tool>,
     component: Vec<u8>,
     registry: Registry,
     places: Places,
@@ -92,7 +93,7 @@ impl Subject {
         let registry = Registry::new(places.tools(), Vec::new());
         places.make()?;
         let (tool, _) = registry.add(&text.text, &source.component, SystemClock.now())?;
-        Ok(Self { tool, component: source.component, registry, places, _folder: Some(folder) })
+        Ok(Self { tool: Arc::new(tool), component: source.component, registry, places, _folder: Some(folder) })
     }
 
     fn check(self, config: &Config) -> Result<Report, Problem> {
