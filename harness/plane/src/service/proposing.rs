@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use env_contracts::{Code, Id, Problem, Verdict};
+use env_contracts::{Id, Verdict, Wanted};
 use glovebox_events::{ActionState, Asks, DecidedAt, PayloadRole, Right, What};
 use glovebox_runtime::{Backend, Stop};
 
@@ -70,12 +70,11 @@ impl ActionService {
         let fresh = action.state == ActionState::Requested;
         let revision = action.revision + u32::from(fresh && action.plan.is_some());
         let id: Id = action.id.clone();
-        let tool = flight.tool()?.clone();
-        let capability = tool.manifest.capability();
-        if !parts.profiles.executable(&flight.principal, &capability) {
-            let message = format!("the profile of this agent lets it find `{capability}`, not run it");
-            return Err(Problem::new(Code::PolicyDenied, message).into());
-        }
+        let wanted = Wanted {
+            name: action.capability.name.clone(),
+            version: Some(action.capability.version.clone()),
+        };
+        let tool = parts.registry.callable_by(&wanted, &flight.principal, &parts.profiles)?;
         let asked = Asked {
             tool: &tool,
             request: &flight.kept.request,
