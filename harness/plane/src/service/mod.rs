@@ -165,6 +165,8 @@ impl ActionService {
 
     /// Goes on with an action that was left: runs it if it was approved,
     /// waits for the answer or the end, or gives the Observation that there is.
+    /// A person goes on with all that was asked in their name; it runs as
+    /// whoever asked.
     ///
     /// # Errors
     /// `action-unknown` where there is none or it is another's.
@@ -176,7 +178,7 @@ impl ActionService {
         watch: Arc<dyn Watch>,
         stop: &Stop,
     ) -> Result<Submitted, Problem> {
-        let action = self.own(principal, action)?;
+        let action = self.same_user(principal, action)?;
         let flight = Flight::of(&self.parts, action, asking)?;
         self.go_on(flight, watch, stop).await
     }
@@ -187,17 +189,6 @@ impl ActionService {
     /// `tool-unknown`, also for what is not disclosed.
     pub fn capability(&self, principal: &Principal, wanted: &Wanted) -> Result<Arc<Tool>, Problem> {
         self.parts.registry.disclosed(wanted, principal, &self.parts.profiles)
-    }
-
-    /// An action that this principal asked for.
-    fn own(&self, principal: &Principal, id: &Id) -> Result<Action, Problem> {
-        let action = self.parts.store.action(&principal.tenant, id)?;
-        let same = |action: &Action| {
-            action.principal.user == principal.user
-                && action.principal.agent == principal.agent
-                && action.principal.chain == principal.chain
-        };
-        action.filter(same).ok_or_else(|| unknown_action(id))
     }
 
     fn lost(&self, lost: Lost) -> Problem {
