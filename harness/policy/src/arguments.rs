@@ -77,7 +77,8 @@ pub(crate) fn of_schema(input: &Value) -> Mapped {
     Mapped { attributes, hidden, argv }
 }
 
-/// Arguments that are marked as command lines and can't be one.
+/// Arguments that are marked as command lines and are not seen as one: of another
+/// type, or inside of something else.
 pub(crate) fn wrong_marks(input: &Value) -> Vec<String> {
     let fits = |schema: &Value| {
         let text = |ty: Option<Type>| matches!(ty, Some(Type::String));
@@ -87,10 +88,21 @@ pub(crate) fn wrong_marks(input: &Value) -> Vec<String> {
             _ => false,
         }
     };
-    properties(input)
-        .filter(|(_, schema)| schema.get(ARGV).is_some_and(|mark| *mark != Value::Bool(true) || !fits(schema)))
-        .map(|(name, _)| name.clone())
-        .collect()
+    let wrong = |schema: &Value| {
+        let here = schema.get(ARGV).is_some_and(|mark| *mark != Value::Bool(true) || !fits(schema));
+        let keywords = schema.as_object().into_iter().flatten();
+        here || keywords.filter(|(keyword, _)| *keyword != ARGV).any(|(_, value)| is_marked(value))
+    };
+    properties(input).filter(|(_, schema)| wrong(schema)).map(|(name, _)| name.clone()).collect()
+}
+
+/// Whether the mark stands anywhere in a schema.
+fn is_marked(schema: &Value) -> bool {
+    match schema {
+        Value::Object(keywords) => keywords.contains_key(ARGV) || keywords.values().any(is_marked),
+        Value::Array(values) => values.iter().any(is_marked),
+        _ => false,
+    }
 }
 
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {

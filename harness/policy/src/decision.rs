@@ -1,7 +1,7 @@
 //! What policy says, and why.
 
 use env_contracts::{Assurance, Digest, Name, Principal, Verdict};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Facts;
 
@@ -23,7 +23,7 @@ pub trait Policy: Send + Sync {
 }
 
 /// What policy says about an action.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The answer.
     pub verdict: Verdict,
@@ -51,7 +51,7 @@ pub struct Decision {
 }
 
 /// Why policy says what it says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// No rule permits it.
@@ -67,7 +67,7 @@ pub enum Reason {
 }
 
 /// A rule that decided.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Rule {
     /// Its `@id`, or its file's name and its number in it.
     pub id: String,
@@ -80,7 +80,7 @@ pub struct Rule {
 }
 
 /// What a rule does where it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// It permits.

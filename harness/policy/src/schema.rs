@@ -37,7 +37,7 @@ type Approval = {
 "#;
 
 /// The context of every action, after what is of its tool.
-const CONTEXT: &str = "    simple: Bool, wrapper: Bool, may_run: Set<String>,
+pub(crate) const CONTEXT: &str = "    simple: Bool, wrapper: Bool, may_run: Set<String>,
     effects: String, reaches_out: Bool, egress: Set<String>, egress_methods: Set<String>, ingress: Set<Long>,
     writes: Set<String>, workspace?: String, hosts: Set<String>,
     secrets: Set<String>, long_lived_secrets: Set<String>, delegation: String, walls: Long, limits: Limits,

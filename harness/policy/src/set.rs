@@ -216,9 +216,9 @@ impl PolicySet {
         let asked: Vec<Cow<'_, CedarSet>> =
             groups.iter().map(|group| group.asked(&self.authorizer, &request, &case.prepared.entities)).collect();
         let first = fixed.and(self.evaluate(&case, &request, asked.iter().map(AsRef::as_ref))?);
-        let unnamed = if approval.is_some() { Vec::new() } else { first.unnamed(facts) };
-        let wanted = facts.always_ask && approval.is_none();
-        if first.allows() && unnamed.is_empty() && !wanted {
+        let unnamed = first.unnamed(facts);
+        let missing = approval.is_none() && (facts.always_ask || !unnamed.is_empty());
+        if first.allows() && !missing {
             return Ok(self.answer(Verdict::Allow, Reason::Permitted, first.decided()));
         }
         if !fixed.forbids.is_empty() {
@@ -251,11 +251,14 @@ impl PolicySet {
         decision
             .for_people
             .extend(unnamed.iter().map(|clause| format!("it asks beyond the tool's contract: {clause}")));
-        if wanted {
+        if facts.always_ask {
             decision.for_people.push("the requester wants a person to decide".into());
         }
         if decision.for_people.is_empty() {
             decision.for_people.push("no rule permits this without an approval".into());
+        }
+        if decision.for_model.is_empty() {
+            decision.for_model.push("this needs an approval".into());
         }
         Ok(Decision { classes, delta: unnamed, ..decision })
     }
@@ -264,9 +267,16 @@ impl PolicySet {
     fn denied(&self, answer: &Answer<'_>) -> Decision {
         let reason = if answer.forbids.is_empty() { Reason::NoRule } else { Reason::Forbidden };
         let mut decision = self.answer(Verdict::Deny, reason, &answer.forbids);
-        if reason == Reason::NoRule {
-            decision.for_people.push("no rule permits this".into());
-            decision.for_model.push("no rule permits this; `glovebox policy explain` shows what would be".into());
+        // Whoever is refused learns something, even where the rules say nothing.
+        let (people, model) = match reason {
+            Reason::NoRule => ("no rule permits this", "no rule permits this; ask for less"),
+            _ => ("a rule forbids this, whoever approves", "a rule forbids this, whoever approves; do not ask again"),
+        };
+        if decision.for_people.is_empty() {
+            decision.for_people.push(people.into());
+        }
+        if decision.for_model.is_empty() {
+            decision.for_model.push(model.into());
         }
         decision
     }

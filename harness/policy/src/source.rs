@@ -105,9 +105,15 @@ fn entries(dir: &Path) -> Result<Vec<(String, PathBuf)>, PolicyError> {
 fn file(name: &str, path: &Path) -> Result<File, PolicyError> {
     use std::io::Read as _;
     let unreadable = |error: std::io::Error| PolicyError::Unreadable(error.to_string());
+    // A pipe would keep us waiting for whoever writes to it.
+    if !fs_err::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(PolicyError::Unreadable(format!("{} is not a file", path.display())));
+    }
     let mut text = String::new();
     let open = fs_err::File::open(path).map_err(unreadable)?;
-    open.take(MAX_FILE + 1).read_to_string(&mut text).map_err(unreadable)?;
+    open.take(MAX_FILE + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| PolicyError::Unreadable(format!("{}: {error}", path.display())))?;
     if text.len() as u64 > MAX_FILE {
         return Err(PolicyError::Unreadable(format!("{} is larger than {} KiB", path.display(), MAX_FILE >> 10)));
     }

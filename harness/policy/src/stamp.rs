@@ -18,6 +18,7 @@ pub(crate) fn of(sources: &Sources, tools: &[&Manifest]) -> Digest {
     hasher
         .part("version", env!("CARGO_PKG_VERSION").as_bytes())
         .part("schema", schema::COMMON.as_bytes())
+        .part("context", schema::CONTEXT.as_bytes())
         .part("rules", sources.revision().as_str().as_bytes());
     for file in &sources.tests {
         hasher.part(&file.name, file.text.as_bytes());
@@ -33,9 +34,16 @@ pub(crate) fn holds(folder: &Path, stamp: &Digest) -> bool {
     folder.join(stamp.as_str()).exists()
 }
 
+/// So many stamps are kept: more than anybody goes back and forth between.
+const MAX_STAMPS: usize = 32;
+
 /// Leaves a stamp. Where that fails, the next start checks again.
 pub(crate) fn put(folder: &Path, stamp: &Digest) {
-    if fs_err::create_dir_all(folder).is_ok() {
-        let _ = fs_err::write(folder.join(stamp.as_str()), []);
-    }
+    let _ = fs_err::create_dir_all(folder).and_then(|()| {
+        let old: Vec<_> = fs_err::read_dir(folder)?.filter_map(Result::ok).map(|entry| entry.path()).collect();
+        if old.len() >= MAX_STAMPS {
+            old.iter().try_for_each(fs_err::remove_file)?;
+        }
+        fs_err::write(folder.join(stamp.as_str()), [])
+    });
 }

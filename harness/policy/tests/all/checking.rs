@@ -66,6 +66,8 @@ fn a_mark_for_commands_stands_where_a_command_can() {
         (json!({ "type": "integer", "x-glovebox-argv": true }), false),
         (json!({ "type": "array", "items": { "type": "integer" }, "x-glovebox-argv": true }), false),
         (json!({ "x-glovebox-argv": true }), false),
+        (json!({ "type": "object", "properties": { "a": { "type": "string", "x-glovebox-argv": true } } }), false),
+        (json!({ "type": "array", "items": { "type": "string", "x-glovebox-argv": true } }), false),
         (json!({ "type": "string", "x-glovebox-argv": "yes" }), false),
     ] {
         let report = check(None, &[taking(json!({ "command": schema }))]).unwrap();

@@ -79,6 +79,7 @@ fn a_forbid_that_does_not_speak_of_approvals_stands_whoever_approves() {
     let decision = World::new(taking(json!({}))).decide(&policy(&rules, &[]));
     assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, Reason::Forbidden));
     assert_eq!(decision.rules[0].id, "hard");
+    assert!(!decision.for_people.is_empty() && !decision.for_model.is_empty());
 }
 
 #[test]

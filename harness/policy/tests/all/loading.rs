@@ -129,6 +129,13 @@ fn an_empty_or_missing_folder_is_refused() {
     assert!(error.to_string().contains("no `*.cedar` file"), "{error}");
     let error = PolicySet::load(Some(&empty.path().join("none")), [], None).unwrap_err();
     assert!(matches!(error, PolicyError::Unreadable(_)) && error.to_string().contains("none"), "{error}");
+    let bytes = Folder::new(ALLOW);
+    fs_err::write(bytes.0.path().join("bytes.cedar"), [0xff]).unwrap();
+    let error = bytes.load(&[]).unwrap_err();
+    assert!(matches!(error, PolicyError::Unreadable(_)) && error.to_string().contains("bytes.cedar"), "{error}");
+    let folder = Folder::new(ALLOW);
+    folder.put("inside.cedar/x", "");
+    assert!(folder.load(&[]).unwrap_err().to_string().contains("inside.cedar is not a file"));
 }
 
 #[test]
