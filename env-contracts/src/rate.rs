@@ -45,6 +45,7 @@ impl Rate {
 
 impl std::fmt::Display for Rate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} in {}", self.calls, self.per)
+        let calls = if self.calls == 1 { "call" } else { "calls" };
+        write!(f, "{} {calls} in {}", self.calls, self.per)
     }
 }

@@ -38,7 +38,7 @@ settings! {
     "state", "GLOVEBOX_STATE", "", String, "The folder of artifacts, registered tools, caches and runs. Default: `glovebox` in $XDG_STATE_HOME, or in ~/.local/state.";
     "ceiling", "GLOVEBOX_CEILING", "", String, "The file with the operator's ceiling. Default: `ceiling.toml` beside the configuration file, and the shipped one if there is none.";
     "policy", "GLOVEBOX_POLICY", "", String, "The folder of the policy: `*.cedar`, `approvers.toml`, `tests/`. Default: `policy` beside the configuration file, and the shipped one if there is none.";
-    "profiles", "GLOVEBOX_PROFILES", "", String, "The file that says which tools an agent finds and may run. Default: `profiles.toml` beside the configuration file; without one, all.";
+    "profiles", "GLOVEBOX_PROFILES", "", String, "The file with the operator's agent profiles: what each agent may find and call. Default: `profiles.toml` beside the configuration file; if there is none, every agent may find and call everything.";
     "approvers", "GLOVEBOX_APPROVERS", "", String, "The file of those who approve by passphrase. Default: `approvers.toml` beside the configuration file.";
     "agent", "GLOVEBOX_AGENT", "", Agent, "The agent that asks, NAME or NAME@VERSION, for a harness that runs this command for one. Empty: the user asks.";
     "session", "GLOVEBOX_SESSION", "", Word, "The session that actions belong to. Empty: the user has one.";

@@ -15,7 +15,7 @@ use glovebox_store::{Options, Sqlite};
 use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
 use crate::args::ContextArgs;
-use crate::builtin;
+use crate::{builtin, profiles};
 use crate::config::{Agent, Config, Count, Origin, Ttl, Word, trusted};
 
 /// The tenant of a person's own machine.
@@ -177,7 +177,7 @@ pub(crate) fn service(config: &Config, slots: u32) -> Result<ActionService, Prob
     let registry = registry(&places);
     places.make()?;
     let policy = policy(config, &places, &registry)?;
-    service_at(places, registry, config, slots, Arc::new(policy), profiles(config)?)
+    service_at(places, registry, config, slots, Arc::new(policy), profiles::load(config)?.unwrap_or_default())
 }
 
 /// The same for what a person tries here, with the shipped policy.
@@ -203,7 +203,7 @@ pub(crate) fn trial_at(
 ) -> Result<ActionService, Problem> {
     places.make()?;
     let policy = LivePolicy::load(None, registry.clone(), None)?;
-    service_at(places, registry, config, slots, Arc::new(policy), everything()?)
+    service_at(places, registry, config, slots, Arc::new(policy), Profiles::default())
 }
 
 fn service_at(
@@ -284,28 +284,6 @@ pub(crate) fn policy_dir(config: &Config) -> Result<Option<PathBuf>, Problem> {
     }
     trusted(&folder).map_err(distrusted)?;
     Ok(Some(folder))
-}
-
-/// Which tools agents find and may run.
-///
-/// # Errors
-/// `config-invalid` with the file and the line.
-pub(crate) fn profiles(config: &Config) -> Result<Profiles, Problem> {
-    let (path, origin) = config.entry("profiles");
-    let invalid = |why: String| Problem::new(Code::ConfigInvalid, why);
-    trusted(Path::new(path)).map_err(invalid)?;
-    match fs_err::read_to_string(path) {
-        Ok(text) => Profiles::from_toml(&text).map_err(|error| invalid(format!("`{path}`: {error}"))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && *origin == Origin::Default => everything(),
-        Err(error) => Err(invalid(format!("`profiles` from {origin}: {error}"))),
-    }
-}
-
-/// What holds on a machine where nobody wrote profiles: an agent finds and may
-/// run what there is.
-fn everything() -> Result<Profiles, Problem> {
-    let text = "schema = \"glovebox/profiles/v1\"\n[default]\ndiscover = [\"*\"]\nexecute = [\"*\"]\n";
-    Profiles::from_toml(text).map_err(|error| Problem::of(&error))
 }
 
 /// The file of those who approve by passphrase.

@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod house;
 mod print;
+mod profiles;
 mod progress;
 mod table;
 mod terminal;

@@ -12,6 +12,11 @@ impl Table {
         self.0.push(cells.iter().map(|&cell| cell.to_owned()).collect());
     }
 
+    /// Adds a row of so many cells as there are.
+    pub(crate) fn cells(&mut self, cells: Vec<String>) {
+        self.0.push(cells);
+    }
+
     /// Writes all rows, each after `indent`.
     ///
     /// # Errors

@@ -46,7 +46,7 @@ pub(crate) enum Command {
     /// Register tools and look at them.
     #[command(
         subcommand,
-        after_help = "Examples:\n  glovebox tool list\n  glovebox tool show text.count\n  glovebox tool check ./count.wasm --manifest tool.toml\n  glovebox tool add ./count.wasm --manifest tool.toml"
+        after_help = "Examples:\n  glovebox tool list\n  glovebox tool search json\n  glovebox tool show text.count\n  glovebox tool check ./count.wasm --manifest tool.toml\n  glovebox tool add ./count.wasm --manifest tool.toml"
     )]
     Tool(ToolCommand),
     /// Hand in actions, look at them, stop them, go on with them.

@@ -20,6 +20,22 @@ pub(crate) enum ToolCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Look for tools by the words of their names, titles and descriptions.
+    #[command(
+        after_help = "Examples:\n  glovebox tool search json\n  glovebox tool search find text --agent researcher@1.2.0 --json"
+    )]
+    Search {
+        /// Words that all must be there.
+        #[arg(required = true)]
+        text: Vec<String>,
+        /// As this agent would: NAME or NAME@VERSION. It finds what its
+        /// profile discloses.
+        #[arg(long, value_name = "NAME[@VERSION]")]
+        agent: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show a tool: what it does, asks for and promises.
     #[command(after_help = "Examples:\n  glovebox tool show text.count\n  glovebox tool show text.count@1.0.0 --json")]
     Show {
@@ -96,6 +112,7 @@ impl ToolCommand {
         match self {
             Self::Add(_) => "tool add",
             Self::List { .. } => "tool list",
+            Self::Search { .. } => "tool search",
             Self::Show { .. } => "tool show",
             Self::Check(_) => "tool check",
             Self::Remove { .. } => "tool remove",
@@ -104,7 +121,7 @@ impl ToolCommand {
 
     pub(crate) fn json(&self) -> bool {
         match self {
-            Self::List { json } | Self::Show { json, .. } | Self::Check(ToolCheckArgs { json, .. }) => *json,
+            Self::List { json } | Self::Search { json, .. } | Self::Show { json, .. } | Self::Check(ToolCheckArgs { json, .. }) => *json,
             Self::Add(_) | Self::Remove { .. } => false,
         }
     }

@@ -7,6 +7,7 @@ mod artifacts;
 mod bad_input;
 mod host;
 mod main_job;
+mod profiles;
 mod programs;
 mod reference;
 mod repeat;

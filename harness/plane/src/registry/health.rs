@@ -25,6 +25,16 @@ pub enum Health {
     },
 }
 
+impl std::fmt::Display for Health {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ok => f.write_str("ok"),
+            Self::ArtifactMissing => f.write_str("its component is missing"),
+            Self::UnmetDependency { capability } => write!(f, "`{capability}` is missing"),
+        }
+    }
+}
+
 impl Registry {
     /// Whether a tool can be called. Its component is looked at, not read:
     /// whoever reads it compares the digest.

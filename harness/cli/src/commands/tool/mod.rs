@@ -7,6 +7,7 @@ mod examples;
 mod exported;
 mod generate;
 mod names;
+mod search;
 mod show;
 mod source;
 
@@ -14,6 +15,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use env_contracts::{CapabilityRef, Code, Problem, Wanted};
+use glovebox_plane::Health;
 
 use super::printed;
 use crate::args::ToolCommand;
@@ -27,6 +29,7 @@ pub(crate) fn run(command: ToolCommand, config: &Config) -> Result<ExitCode, Pro
     match command {
         ToolCommand::Add(args) => add::run(&args, config),
         ToolCommand::List { json } => list(json, config),
+        ToolCommand::Search { text, agent, json } => search::run(&text.join(" "), agent.as_deref(), json, config),
         ToolCommand::Show { tool, json } => show::run(&tool, json, config),
         ToolCommand::Check(args) => check::run(&args, config),
         ToolCommand::Remove { tool } => remove(&tool, config),
@@ -41,10 +44,17 @@ fn list(json: bool, config: &Config) -> Result<ExitCode, Problem> {
     for problem in &listing.unreadable {
         print::problem(problem);
     }
+    // Most tools name no owner, and most can be called.
+    let owners = listing.tools.iter().any(|tool| tool.owner.is_some());
+    let ill = listing.tools.iter().any(|tool| tool.health != Health::Ok);
     let mut table = Table::default();
     for tool in &listing.tools {
         let from = if tool.builtin { "built in" } else { tool.artifact.short() };
-        table.row([&tool.capability.to_string(), from, &escaped_line(&tool.title)]);
+        let mut cells = vec![tool.capability.to_string(), from.to_owned()];
+        cells.extend(owners.then(|| tool.owner.as_ref().map(ToString::to_string).unwrap_or_default()));
+        cells.extend(ill.then(|| tool.health.to_string()));
+        cells.push(escaped_line(&tool.title));
+        table.cells(cells);
     }
     printed(table.write(&mut anstream::stdout().lock(), ""), 0)
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use env_contracts::{Code, Manifest, ManifestEntry, Problem, Then, Wanted};
-use glovebox_plane::Tool;
+use glovebox_plane::{Health, Tool};
 use glovebox_runtime::derived_effects;
 use serde_json::{Value, json};
 
@@ -17,21 +17,24 @@ use crate::terminal::{escaped, escaped_line};
 
 pub(crate) fn run(tool: &str, json: bool, config: &Config) -> Result<ExitCode, Problem> {
     let wanted: Wanted = tool.parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
-    let tool = house::registry(&Places::of(config)).get(&wanted)?;
-    printed(if json { as_json(&tool) } else { as_text(&tool) }, 0)
+    let registry = house::registry(&Places::of(config));
+    let tool = registry.get(&wanted)?;
+    let health = registry.health(&tool);
+    printed(if json { as_json(&tool, &health) } else { as_text(&tool, &health) }, 0)
 }
 
-fn as_json(tool: &Tool) -> std::io::Result<()> {
+fn as_json(tool: &Tool, health: &Health) -> std::io::Result<()> {
     print::json(&json!({
         "capability": tool.manifest.capability(),
         "artifact": tool.registered.digest,
         "builtin": tool.builtin,
+        "health": health,
         "effects": { "derived": derived_effects(&tool.manifest.contract), "declared": tool.manifest.effects },
         "manifest": tool.manifest,
     }))
 }
 
-fn as_text(tool: &Tool) -> std::io::Result<()> {
+fn as_text(tool: &Tool, health: &Health) -> std::io::Result<()> {
     let mut out = anstream::stdout().lock();
     let out = &mut out;
     let Manifest { title, description, non_goals, errors, examples, contract, .. } = &tool.manifest;
@@ -76,7 +79,24 @@ fn as_text(tool: &Tool) -> std::io::Result<()> {
         }
     };
     let from = if tool.builtin { "built in" } else { "registered" };
-    writeln!(out, "\n{from} {kind}, sha256 {}", tool.registered.digest)
+    writeln!(out, "\n{from} {kind}, sha256 {}", tool.registered.digest)?;
+    place(out, &tool.manifest, health)
+}
+
+/// What it is in the registry: whose, with what, how often, and whether it can
+/// be called.
+fn place(out: &mut impl Write, manifest: &Manifest, health: &Health) -> std::io::Result<()> {
+    let Manifest { owner, requires, rate, .. } = manifest;
+    if let Some(owner) = owner {
+        writeln!(out, "owner: {owner}")?;
+    }
+    if !requires.is_empty() {
+        writeln!(out, "requires: {}", requires.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))?;
+    }
+    if let Some(rate) = rate {
+        writeln!(out, "at most {rate} for each tenant")?;
+    }
+    if *health == Health::Ok { Ok(()) } else { writeln!(out, "can't be called: {health}") }
 }
 
 fn section(out: &mut impl Write, title: &str, lines: impl ExactSizeIterator<Item = String>) -> std::io::Result<()> {

@@ -1,0 +1,27 @@
+//! The operator's agent profiles.
+
+use std::path::Path;
+
+use env_contracts::{Code, Problem, Profiles};
+
+use crate::config::{Config, Origin, trusted};
+
+/// The profiles in force; `None`: there are none, and agents are not bound.
+///
+/// # Errors
+/// `profiles-invalid` with the file and the line.
+pub(crate) fn load(config: &Config) -> Result<Option<Profiles>, Problem> {
+    let (path, origin) = config.entry("profiles");
+    let invalid = |why: String| Problem::new(Code::ProfilesInvalid, why);
+    trusted(Path::new(path))
+        .map_err(|why| invalid(why).with_help("give it to yourself, and take the others' write permission away"))?;
+    let text = match fs_err::read_to_string(path) {
+        Ok(text) => text,
+        // Only the default place may be empty.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && *origin == Origin::Default => return Ok(None),
+        Err(error) => {
+            return Err(invalid(format!("`profiles` from {origin}: {error}")).with_help("name a file that can be read"));
+        }
+    };
+    Profiles::from_toml(&text).map(Some).map_err(|error| invalid(format!("`{path}`: {error}")))
+}

@@ -1,0 +1,101 @@
+//! What agents find, and what the registry says of a tool.
+
+use crate::support::{House, hostile};
+
+const PROFILES: &str = r#"
+schema = "glovebox/profiles/v1"
+[default]
+discover = []
+execute = []
+[[agent]]
+name = "reader"
+version = ">=1.2.0"
+discover = ["fs.*"]
+execute = ["fs.read"]
+"#;
+
+fn found(house: &House, args: &[&str]) -> Vec<String> {
+    let hits = house.run(&[&["tool", "search"], args, &["--json"]].concat()).ok().json();
+    let one = |hit: &serde_json::Value| {
+        let name = hit["capability"].as_str().unwrap().split('@').next().unwrap();
+        format!("{name}{}", if hit["executable"] == true { "!" } else { "" })
+    };
+    hits.as_array().unwrap().iter().map(one).collect()
+}
+
+#[test]
+fn an_agent_finds_what_its_profile_discloses() {
+    let house = House::cold();
+    // Nobody wrote any: everything, for everybody.
+    assert_eq!(found(&house, &["fs.read", "--agent", "anybody"]), ["fs.read!"]);
+    house.file("config/glovebox/profiles.toml", PROFILES);
+    assert_eq!(found(&house, &["fs.read"]), ["fs.read!"]);
+    let reader = found(&house, &["fs", "--agent", "reader@1.3.0"]);
+    assert!(reader.contains(&"fs.read!".into()) && reader.contains(&"fs.write".into()), "{reader:?}");
+    for agent in ["reader", "reader@1.1.0", "anybody"] {
+        assert_eq!(found(&house, &["fs", "--agent", agent]), Vec::<String>::new());
+    }
+    let text = house.run(&["tool", "search", "fs.", "file", "--agent", "reader@2.0.0"]).ok().stdout;
+    let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{text}"));
+    assert!(!line("fs.read@").contains("not to be called"), "{text}");
+    assert!(line("fs.write@").contains("not to be called"), "{text}");
+    house.refuses(&["tool", "search", "x", "--agent", "a b"], 2, "usage", &["--agent", "`a b` is not a name"]);
+    house.refuses(&["tool", "search", "x", "--agent", "a@1"], 2, "usage", &["`1` is not a version"]);
+    house.refuses(&["tool", "search"], 2, "usage", &["TEXT"]);
+}
+
+#[test]
+fn profiles_that_are_not_understood_are_refused() {
+    let house = House::cold();
+    house.file("config/glovebox/profiles.toml", PROFILES.replace("discover = []", "discovers = []"));
+    house.refuses(&["tool", "search", "x"], 2, "profiles-invalid", &["profiles.toml", "line 4", "`discovers`"]);
+    let doctor = house.run(&["doctor", "--json"]);
+    assert!(doctor.code != 0 && doctor.stdout.contains("`discovers`"), "{}", doctor.stdout);
+    let named = |path: &str| {
+        let mut command = house.command();
+        crate::support::Ran::of(command.args(["tool", "search", "x"]).env("GLOVEBOX_PROFILES", path))
+    };
+    let missing = named("/nowhere/profiles.toml");
+    assert_eq!(missing.code, 2);
+    assert!(
+        missing.stderr.contains("error [profiles-invalid]: `profiles` from $GLOVEBOX_PROFILES"),
+        "{}",
+        missing.stderr
+    );
+    let open = house.file("config/glovebox/profiles.toml", PROFILES);
+    fs_err::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    let refused = named(&open);
+    assert!(refused.code == 2 && refused.stderr.contains("can be written by everybody"), "{}", refused.stderr);
+}
+
+#[test]
+fn owner_rate_and_health_are_shown_where_there_are_any() {
+    let house = House::cold();
+    let plain = house.run(&["tool", "list"]).ok().stdout;
+    assert!(!plain.contains("missing") && !plain.contains("  ok  "), "{plain}");
+    let file = house.file("hostile.wasm", hostile());
+    let generated = house.run(&["tool", "add", &file, "--name", "my.one"]).ok().stdout;
+    let more = "owner = \"post-office\"\nrequires = [\"my.one@0.1.0\"]\nrate = { calls = 10, per = \"1m\" }\n";
+    let text = generated.replace("my.one", "my.two").replacen("title =", &format!("{more}title ="), 1);
+    let manifest = house.file("two.toml", text);
+    house.run(&["tool", "add", &file, "--manifest", &manifest]).ok();
+    let shown = house.run(&["tool", "show", "my.two"]).ok().stdout;
+    for line in ["owner: post-office", "requires: my.one@0.1.0", "at most 10 calls in 1m for each tenant"] {
+        assert!(shown.contains(line), "`{line}` is not in {shown}");
+    }
+    assert!(!shown.contains("can't be called"), "{shown}");
+    assert_eq!(house.run(&["tool", "show", "my.two", "--json"]).ok().json()["health"]["state"], "ok");
+
+    house.run(&["tool", "remove", "my.one@0.1.0"]).ok();
+    let shown = house.run(&["tool", "show", "my.two"]).ok().stdout;
+    assert!(shown.contains("can't be called: `my.one@0.1.0` is missing"), "{shown}");
+    let listed = house.run(&["tool", "list"]).ok().stdout;
+    let line = listed.lines().find(|line| line.starts_with("my.two@")).unwrap();
+    assert!(line.contains("post-office") && line.contains("`my.one@0.1.0` is missing"), "{listed}");
+    let json = house.run(&["tool", "list", "--json"]).ok().json();
+    let two = json["tools"].as_array().unwrap().iter().find(|tool| tool["capability"] == "my.two@0.1.0").unwrap();
+    assert_eq!((&two["owner"], &two["health"]["state"]), (&"post-office".into(), &"unmet-dependency".into()));
+    fs_err::remove_file(house.state().join("tools/my.two/0.1.0/component.wasm")).unwrap();
+    let shown = house.run(&["tool", "show", "my.two", "--json"]).ok().json();
+    assert_eq!(shown["health"]["state"], "artifact-missing");
+}
