@@ -43,7 +43,7 @@ pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
 pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Tool};
 pub use service::{
-    ActionService, ActionView, Answering, AskLimits, Asking, Halted, Holders, LivePolicy, Parts, People,
+    ActionService, ActionView, Answering, AskLimits, Asking, Explained, Halted, Holders, LivePolicy, Parts, People,
     PermissionRequest, PolicySource, Recovered, Reply, Settings, Settled, Signed, Submission, Submitted, TaskContext,
 };
 pub use watch::{Unwatched, Watch};

@@ -3,7 +3,7 @@
 use env_contracts::{Assurance, Digest, Name, Principal, Verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::Facts;
+use crate::{Explanation, Facts};
 
 /// Who decides about actions.
 pub trait Policy: Send + Sync {
@@ -13,6 +13,12 @@ pub trait Policy: Send + Sync {
     /// With an approval in the facts, [`Verdict::Ask`] means that the approval
     /// does not reach that far and a person of `classes` has to be asked.
     fn decide(&self, facts: &Facts<'_>) -> Decision;
+
+    /// Why the decision is what it is. One that has no rules to show shows the
+    /// decision alone.
+    fn explain(&self, facts: &Facts<'_>) -> Explanation {
+        Explanation::of(self.decide(facts))
+    }
 
     /// The classes in which an approver is with this assurance. The agent that
     /// asks and those that handed the work down to it are in none.

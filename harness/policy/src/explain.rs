@@ -56,6 +56,13 @@ pub struct ExplainedNarrower {
     pub rules: Vec<Rule>,
 }
 
+impl Explanation {
+    /// Of a decision about which nothing else is known.
+    pub(crate) fn of(decision: Decision) -> Self {
+        Self { decision, rules: Vec::new(), hidden: Vec::new(), facets: Vec::new(), narrower: None }
+    }
+}
+
 impl PolicySet {
     /// Why a decision is what it is, and what would be permitted instead.
     pub fn explain(&self, facts: &Facts<'_>) -> Explanation {

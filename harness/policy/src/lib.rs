@@ -102,3 +102,4 @@ pub use live::Live;
 pub use request::LONG_LIVED;
 pub use rules::MAX_RULES;
 pub use set::PolicySet;
+pub use source::SHIPPED;

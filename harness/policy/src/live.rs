@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use env_contracts::{Assurance, Digest, Manifest, Name, Principal, Problem};
 
-use crate::{Decision, Facts, Policy, PolicyError, PolicySet};
+use crate::{Decision, Explanation, Facts, Policy, PolicyError, PolicySet};
 
 /// A policy that can be loaded again while it is in use.
 #[derive(Debug)]
@@ -71,6 +71,10 @@ impl Live {
 impl Policy for Live {
     fn decide(&self, facts: &Facts<'_>) -> Decision {
         self.current().decide(facts)
+    }
+
+    fn explain(&self, facts: &Facts<'_>) -> Explanation {
+        self.current().explain(facts)
     }
 
     fn classes_of(&self, approver: &str, assurance: Assurance, requester: &Principal) -> Vec<Name> {

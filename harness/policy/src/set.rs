@@ -15,7 +15,7 @@ use crate::request::{Approval, Prepared};
 use crate::rules::{File, Known, Rules};
 use crate::source::Sources;
 use crate::stamp;
-use crate::{Decision, Facts, GivenScope, Policy, Reason, Rule, Source};
+use crate::{Decision, Explanation, Facts, GivenScope, Policy, Reason, Rule, Source};
 
 /// A policy that was read, and checked or known to have been checked.
 pub struct PolicySet {
@@ -292,6 +292,10 @@ impl fmt::Debug for PolicySet {
 impl Policy for PolicySet {
     fn decide(&self, facts: &Facts<'_>) -> Decision {
         self.decided(facts).unwrap_or_else(|errors| self.broken(errors))
+    }
+
+    fn explain(&self, facts: &Facts<'_>) -> Explanation {
+        Self::explain(self, facts)
     }
 
     fn classes_of(&self, approver: &str, assurance: Assurance, requester: &Principal) -> Vec<Name> {

@@ -19,6 +19,14 @@ pub(crate) const APPROVERS: &str = "approvers.toml";
 /// The folder of the tests.
 const TESTS: &str = "tests";
 
+/// The files of the shipped policy, by their names in a policy's folder: its
+/// rules, the classes of approvers, its tests.
+pub const SHIPPED: [(&str, &str); 3] = [
+    ("default.cedar", include_str!("../default/default.cedar")),
+    (APPROVERS, include_str!("../default/approvers.toml")),
+    ("tests/risks.toml", include_str!("../default/tests/risks.toml")),
+];
+
 /// The files of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Sources {
@@ -36,11 +44,12 @@ impl Sources {
     }
 
     fn shipped() -> Self {
-        let file = |name: &str, text: &str| File { name: name.to_owned(), text: text.to_owned() };
+        let file = |(name, text): (&str, &str)| File { name: name.to_owned(), text: text.to_owned() };
+        let [rules, approvers, tests] = SHIPPED;
         Self {
-            rules: vec![file("default.cedar", include_str!("../default/default.cedar"))],
-            approvers: Some(file(APPROVERS, include_str!("../default/approvers.toml"))),
-            tests: vec![file("tests/risks.toml", include_str!("../default/tests/risks.toml"))],
+            rules: vec![file(rules)],
+            approvers: Some(file(approvers)),
+            tests: vec![file(tests)],
             paths: Vec::new(),
         }
     }

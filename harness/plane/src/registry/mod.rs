@@ -185,6 +185,17 @@ impl Registry {
         Ok(out)
     }
 
+    /// The manifests of all that is registered, which a policy is checked with;
+    /// a tool that can't be read is none that could run.
+    ///
+    /// # Errors
+    /// `state-unavailable` if the folder can't be read.
+    pub fn manifests(&self) -> Result<Vec<Manifest>, Problem> {
+        let named = self.list()?.tools.into_iter().map(|listed| listed.capability);
+        let wanted = named.map(|capability| Wanted { name: capability.name, version: Some(capability.version) });
+        Ok(wanted.filter_map(|wanted| Some(self.get(&wanted).ok()?.manifest.clone())).collect())
+    }
+
     fn builtin(&self, name: &CapabilityName) -> Option<&Shipped> {
         self.builtins.iter().find(|builtin| builtin.is(name))
     }

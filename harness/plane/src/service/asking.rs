@@ -88,7 +88,7 @@ impl ActionService {
     }
 
     /// A person said no to exactly this in this task: it is not asked again.
-    fn declined_before(&self, flight: &Flight, intent: &env_contracts::Digest) -> Result<(), Halt> {
+    pub(super) fn declined_before(&self, flight: &Flight, intent: &env_contracts::Digest) -> Result<(), Halt> {
         let task = &flight.kept.context.task;
         let Some(action) = self.parts.store.declined(&flight.principal.tenant, task, intent)? else { return Ok(()) };
         let before = looking::said(&self.parts, &action)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use env_contracts::{Code, Label, Name, Problem, Source};
 use glovebox_runtime::Bound;
-use glovebox_runtime::bind::{Binding, RunDir, bind};
+use glovebox_runtime::bind::{Binding, Files, RunDir, bind};
 
 use super::ActionService;
 use super::flight::{Flight, Halt};
@@ -49,15 +49,26 @@ impl ActionService {
         let registered = &flight.tool()?.registered;
         let prepared = backend.prepare(registered, &planned.plan.contract, &progress).await?;
 
+        let files = self.open(flight, &planned, &run_dir).await?;
+        let mut registered = registered.clone();
+        registered.entry = result::filled_entry(&registered.entry, planned.arguments.value());
+        let bound = Bound::new(planned.plan.clone(), registered, prepared, files);
+        let setup_us = super::running::micros(setup.elapsed());
+        Ok(Ready { planned, bound, run_dir, setup_us })
+    }
+
+    /// Opens and hashes everything the plan names.
+    pub(super) async fn open(&self, flight: &Flight, planned: &Planned, run_dir: &RunDir) -> Result<Files, Halt> {
+        let parts = &self.parts;
         let label = planned.plan.contract.data.label;
         let mut brought: Vec<(Name, OwnedFd)> = flight.kept.open_inputs()?.into_iter().collect();
         for (name, uri) in &flight.kept.request.inputs {
-            brought.push((name.clone(), self.artifact(uri, label, &run_dir).await?));
+            brought.push((name.clone(), self.artifact(uri, label, run_dir).await?));
         }
         let mut artifacts = BTreeMap::new();
         for mount in &planned.plan.contract.filesystem {
             if let Source::Artifact(uri) = &mount.source {
-                artifacts.insert(uri.clone(), self.artifact(uri, label, &run_dir).await?);
+                artifacts.insert(uri.clone(), self.artifact(uri, label, run_dir).await?);
             }
         }
         let files = bind(Binding {
@@ -66,15 +77,11 @@ impl ActionService {
             inputs: brought,
             artifacts,
             path_arguments: &planned.paths,
-            run_dir: &run_dir,
+            run_dir,
             protect: &parts.protect,
             max_sealed: parts.max_sealed.0,
         })?;
-        let mut registered = registered.clone();
-        registered.entry = result::filled_entry(&registered.entry, planned.arguments.value());
-        let bound = Bound::new(planned.plan.clone(), registered, prepared, files);
-        let setup_us = super::running::micros(setup.elapsed());
-        Ok(Ready { planned, bound, run_dir, setup_us })
+        Ok(files)
     }
 
     async fn artifact(&self, uri: &str, most: Label, run_dir: &RunDir) -> Result<OwnedFd, Refusal> {

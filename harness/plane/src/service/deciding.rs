@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use env_contracts::{ApprovalNeed, BoundFacts, Code, Label, Manifest, Name, OutcomeKind, Problem, Verdict, Wanted};
+use env_contracts::{ApprovalNeed, BoundFacts, Code, Label, Name, OutcomeKind, Problem, Verdict};
 use glovebox_events::{Answer, DecidedAt, Grant, GrantScope, What};
 use glovebox_policy::{
     BudgetFacts, Decision, DeltaFact, Facts, Given, GivenScope, LabelFacts, Live, PastFacts, Policy, Source, TaskFacts,
@@ -41,7 +41,7 @@ impl LivePolicy {
     /// # Errors
     /// `policy-invalid` with every problem, and those of the registry.
     pub fn load(dir: Option<PathBuf>, registry: Registry, stamps: Option<PathBuf>) -> Result<Self, Problem> {
-        let tools = manifests(&registry)?;
+        let tools = registry.manifests()?;
         let live = Live::load(dir, tools.iter(), stamps).map_err(|error| Problem::of(&error))?;
         Ok(Self { live, registry })
     }
@@ -53,21 +53,13 @@ impl LivePolicy {
     }
 }
 
-/// The manifests that a policy is checked with; a tool that can't be read is
-/// none that could run.
-fn manifests(registry: &Registry) -> Result<Vec<Manifest>, Problem> {
-    let named = registry.list()?.tools.into_iter().map(|listed| listed.capability);
-    let wanted = named.map(|capability| Wanted { name: capability.name, version: Some(capability.version) });
-    Ok(wanted.filter_map(|wanted| Some(registry.get(&wanted).ok()?.manifest.clone())).collect())
-}
-
 impl PolicySource for LivePolicy {
     fn current(&self) -> Arc<dyn Policy> {
         self.live.current()
     }
 
     fn refresh(&self) -> Option<Problem> {
-        let tools = match manifests(&self.registry) {
+        let tools = match self.registry.manifests() {
             Ok(tools) => tools,
             Err(problem) => return Some(problem),
         };

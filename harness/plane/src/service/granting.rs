@@ -1,7 +1,8 @@
 //! Grants: what was allowed for more than once.
 
-use env_contracts::{Contract, Digest, Id, Principal, Problem};
+use env_contracts::{BoundFacts, Contract, Digest, Id, Principal, Problem};
 use glovebox_events::{Grant, Matcher};
+use glovebox_policy::Decision;
 use glovebox_runtime::algebra;
 use glovebox_store::{ActionFilter, GrantFilter};
 
@@ -15,26 +16,35 @@ impl ActionService {
     /// The grant by which policy allows this, if there is one. Policy is asked
     /// with the real facts: a grant is an approval like others, not a rule.
     pub(super) fn grant_for(&self, flight: &mut Flight, ready: &Ready) -> Result<Option<Id>, Halt> {
-        let now = self.now_ms();
-        let mut chosen = None;
-        for grant in self.live_grants(flight, now)? {
-            if !covers(&grant, flight, &ready.planned, Some((&ready.bound.intent, &ready.bound.facts))) {
+        let found = self.granting(flight, &ready.planned, &ready.bound.intent, &ready.bound.facts)?;
+        let Some((id, decision)) = found else { return Ok(None) };
+        flight.journal.event(self.now_ms(), super::deciding::decided(glovebox_events::DecidedAt::Claim, &decision))?;
+        Ok(Some(id))
+    }
+
+    /// The first grant that policy honours for this, and what policy said.
+    pub(super) fn granting(
+        &self,
+        flight: &mut Flight,
+        planned: &Planned,
+        intent: &Digest,
+        facts: &BoundFacts,
+    ) -> Result<Option<(Id, Decision)>, Problem> {
+        for grant in self.live_grants(flight, self.now_ms())? {
+            if !covers(&grant, flight, planned, Some((intent, facts))) {
                 continue;
             }
             if self.real(&grant).is_err() {
                 flight.story.notice("grant-forged", format!("grant {} is not what anybody signed", grant.id));
                 continue;
             }
-            let sight = self.sight(flight, &ready.planned, Some(&ready.bound.facts))?;
+            let sight = self.sight(flight, planned, Some(facts))?;
             let decision = self.parts.policy.current().decide(&sight.facts(Some(granted(&grant))));
             if decision.verdict == env_contracts::Verdict::Allow {
-                chosen = Some((grant.id.clone(), decision));
-                break;
+                return Ok(Some((grant.id.clone(), decision)));
             }
         }
-        let Some((id, decision)) = chosen else { return Ok(None) };
-        flight.journal.event(now, super::deciding::decided(glovebox_events::DecidedAt::Claim, &decision))?;
-        Ok(Some(id))
+        Ok(None)
     }
 
     /// What a matcher covers, for people.

@@ -7,6 +7,7 @@ mod claiming;
 mod deciding;
 mod drift;
 mod ending;
+mod explaining;
 mod flight;
 mod granting;
 mod halting;
@@ -24,6 +25,7 @@ mod waiting;
 
 pub use answering::{Answering, Reply, Settled};
 pub use deciding::{LivePolicy, PolicySource};
+pub use explaining::Explained;
 pub(crate) use granting::describe;
 pub use halting::Halted;
 pub use looking::ActionView;
