@@ -46,12 +46,12 @@ impl ActionService {
             state: ApprovalState::Pending,
             answer: None,
         };
-        self.open(flight, approval).await
+        self.put_question(flight, approval).await
     }
 
     /// Writes an approval down. What was asked is durable before anybody is
     /// told.
-    pub(super) async fn open(&self, flight: &mut Flight, mut approval: Approval) -> Result<Step, Halt> {
+    pub(super) async fn put_question(&self, flight: &mut Flight, mut approval: Approval) -> Result<Step, Halt> {
         let (now, settings) = (approval.opened_ms, &self.parts.settings);
         let after = |span: std::time::Duration| now.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
         approval.expires_ms = settings.ttl.map(after);

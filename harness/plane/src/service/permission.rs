@@ -114,7 +114,7 @@ impl ActionService {
             state: ApprovalState::Pending,
             answer: None,
         };
-        self.open(flight, approval).await
+        self.put_question(flight, approval).await
     }
 }
 
