@@ -17,6 +17,8 @@ pub(crate) enum Bench {
     Cell,
     /// Decisions of policy: 500 rules against their budget of a millisecond.
     Policy,
+    /// The action plane without the run, against bare SQLite; `--large` adds a log of ten million events.
+    Plane,
     /// Commits against bare SQLite with the same rows; `--large` adds a log of ten million events.
     Store,
 }
@@ -27,6 +29,7 @@ pub(crate) fn run(root: &Root, bench: Bench, args: &[OsString]) -> Result<()> {
         Bench::Wasm => &["wasm", "one_shot"],
         Bench::Cell => &["cell"],
         Bench::Policy => &["policy"],
+        Bench::Plane => &["plane"],
         Bench::Store => &["store"],
     };
     // `--workspace` keeps the feature set of the tests, and with it their build of wasmtime.

@@ -9,6 +9,7 @@
 
 mod actions;
 mod bare;
+mod fill;
 mod large;
 
 use std::sync::Arc;
