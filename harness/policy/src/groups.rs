@@ -19,7 +19,24 @@ use crate::rules::Known;
 /// that it takes to start a command counts for more than that of a decision.
 const MANY: usize = 100;
 
-/// Rules with the same action or group in their scope.
+/// What a rule's scope says of the action.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Scope {
+    /// It is this action, or in this group.
+    In(String),
+    /// It is this action: a group is none.
+    Is(String),
+}
+
+impl Scope {
+    /// The scopes in which a capability is.
+    pub(crate) fn of(name: &str, capability: &str) -> BTreeSet<Self> {
+        let inside = [RUN, name, capability].map(|group| Self::In(group.to_owned()));
+        inside.into_iter().chain([Self::Is(capability.to_owned())]).collect()
+    }
+}
+
+/// Rules with the same scope.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     /// Those that say the same whoever approved.
@@ -30,13 +47,13 @@ pub(crate) struct Group {
     guards: CedarSet,
 }
 
-/// The groups by action.
+/// The groups by scope.
 #[derive(Debug, Default)]
-pub(crate) struct Groups(HashMap<String, Group>);
+pub(crate) struct Groups(HashMap<Scope, Group>);
 
 impl Groups {
     pub(crate) fn of(known: &HashMap<PolicyId, Known>) -> Result<Self, String> {
-        let mut sizes: HashMap<&str, usize> = HashMap::new();
+        let mut sizes: HashMap<&Scope, usize> = HashMap::new();
         for key in known.values().flat_map(keys) {
             *sizes.entry(key).or_default() += 1;
         }
@@ -45,7 +62,7 @@ impl Groups {
             let many = keys(rule).iter().any(|key| sizes.get(key).is_some_and(|size| *size >= MANY));
             let (policy, guard) = if many { prepared(id, rule)? } else { (rule.cedar.clone(), None) };
             for key in keys(rule) {
-                let group = groups.0.entry(key.to_owned()).or_default();
+                let group = groups.0.entry(key.clone()).or_default();
                 let part = if rule.looks.approval { &mut group.asked } else { &mut group.fixed };
                 part.add(policy.clone()).map_err(|error| error.to_string())?;
                 if let Some(guard) = &guard {
@@ -58,8 +75,7 @@ impl Groups {
 
     /// The groups of rules that can concern a capability.
     pub(crate) fn concerning(&self, name: &str, capability: &str) -> Vec<&Group> {
-        let keys = [Some(RUN), Some(name).filter(|name| *name != RUN), Some(capability)];
-        keys.into_iter().flatten().filter_map(|key| self.0.get(key)).collect()
+        Scope::of(name, capability).iter().filter_map(|scope| self.0.get(scope)).collect()
     }
 }
 
@@ -82,9 +98,9 @@ impl Group {
     }
 }
 
-/// The actions and groups in a rule's scope, each once.
-fn keys(rule: &Known) -> BTreeSet<&str> {
-    rule.actions.as_ref().map_or_else(|| BTreeSet::from([RUN]), |actions| actions.iter().map(String::as_str).collect())
+/// A rule's scopes, each once.
+fn keys(rule: &Known) -> BTreeSet<&Scope> {
+    rule.actions.iter().collect()
 }
 
 /// A rule without what its group stands for, and what has to hold of it before

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
-use cedar_policy::{ActionConstraint, Policy as CedarPolicy, PolicyId, PolicySet as CedarSet};
+use cedar_policy::{ActionConstraint, EntityUid, Policy as CedarPolicy, PolicyId, PolicySet as CedarSet};
 use miette::Diagnostic;
 
 use crate::decision::{Effect, Rule};
 use crate::error::{PolicyProblem, line_at};
-use crate::groups::Groups;
+use crate::groups::{Groups, Scope};
 use crate::looks::Looks;
 use crate::request::RUN;
 
@@ -45,8 +45,8 @@ pub(crate) struct Known {
     pub(crate) delta: Vec<String>,
     pub(crate) looks: Looks,
     pub(crate) cedar: CedarPolicy,
-    /// The actions and groups in its scope. `None`: all.
-    pub(crate) actions: Option<Vec<String>>,
+    /// The actions and groups in its scope.
+    pub(crate) actions: Vec<Scope>,
 }
 
 /// All rules.
@@ -157,9 +157,9 @@ impl Rules {
             return;
         }
         let actions = match policy.action_constraint() {
-            ActionConstraint::Any => None,
-            ActionConstraint::In(actions) => Some(actions.iter().map(|uid| uid.id().unescaped().to_owned()).collect()),
-            ActionConstraint::Eq(action) => Some(vec![action.id().unescaped().to_owned()]),
+            ActionConstraint::Any => vec![Scope::In(RUN.to_owned())],
+            ActionConstraint::In(actions) => actions.iter().map(|uid| Scope::In(action_name(uid))).collect(),
+            ActionConstraint::Eq(action) => vec![Scope::Is(action_name(&action))],
         };
         let known = Known {
             rule: Rule { id, file: file.name.clone(), line, effect },
@@ -189,6 +189,12 @@ impl Rules {
     }
 }
 
+/// The name of an action of ours; of another namespace's, one that no action of
+/// ours has.
+fn action_name(action: &EntityUid) -> String {
+    if action.type_name().to_string() == "Action" { action.id().unescaped().to_owned() } else { action.to_string() }
+}
+
 /// Where a rule begins in its file.
 fn start(policy: &CedarPolicy) -> usize {
     match policy.as_ref().loc() {
@@ -213,9 +219,7 @@ pub(crate) fn told(error: &dyn Diagnostic) -> String {
 impl Known {
     /// Whether its scope lets it concern a capability.
     pub(crate) fn concerns(&self, name: &str, capability: &str) -> bool {
-        self.actions
-            .as_ref()
-            .is_none_or(|actions| actions.iter().any(|action| action == RUN || action == name || action == capability))
+        Scope::of(name, capability).iter().any(|scope| self.actions.contains(scope))
     }
 
     /// Whether `@delta` names a clause: as it is written, or with `[*]` for

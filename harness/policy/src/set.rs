@@ -125,6 +125,9 @@ impl PolicySet {
                 CedarDecision::Deny => answer.forbids.extend(decided),
             }
         }
+        // In an order of its own: Cedar's is not the same every time.
+        errors.sort();
+        errors.dedup();
         if errors.is_empty() { Ok(answer) } else { Err(errors) }
     }
 

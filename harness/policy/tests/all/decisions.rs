@@ -192,6 +192,32 @@ fn what_an_author_claims_counts_once_an_operator_accepted_it() {
     assert_eq!((decide(true, false), decide(false, true)), (Verdict::Allow, Verdict::Allow));
 }
 
+/// A rule counts for the actions in its scope, however that names them.
+#[test]
+fn the_scope_of_a_rule_names_an_action_in_many_ways() {
+    let tool = taking(json!({}));
+    let mut other = tool.clone();
+    other.name = "other".parse().unwrap();
+    let tools = [tool.clone(), other];
+    for (scope, verdict) in [
+        ("action", Verdict::Allow),
+        ("action in Action::\"run\"", Verdict::Allow),
+        ("action in Action::\"test.tool\"", Verdict::Allow),
+        ("action == Action::\"test.tool@1.0.0\"", Verdict::Allow),
+        ("action in [Action::\"other\", Action::\"test.tool\"]", Verdict::Allow),
+        ("action in Action::\"other\"", Verdict::Deny),
+        ("action == Action::\"other@1.0.0\"", Verdict::Deny),
+        // A group is no action.
+        ("action == Action::\"test.tool\"", Verdict::Deny),
+    ] {
+        for padding in ["", &format!("forbid (principal, {scope}, resource) when {{ !context.attended }};").repeat(120)]
+        {
+            let set = policy(&format!("permit (principal, {scope}, resource);{padding}"), &tools);
+            assert_eq!(World::new(tool.clone()).decide(&set).verdict, verdict, "{scope}");
+        }
+    }
+}
+
 /// A policy of many rules is prepared for speed; what it says stays the same.
 #[test]
 fn many_rules_decide_as_few_do() {
@@ -206,6 +232,9 @@ fn many_rules_decide_as_few_do() {
         unless { context has approval || context.args has n } when { context.args has path && context.args.path == \"hard\" };
         @id(\"fails\") forbid (principal, action, resource)
         when { context.args has n && context.args.n + 9223372036854775800 < 0 } unless { context has approval };
+        @id(\"order\") forbid (principal, action in Action::\"run\", resource)
+        when { context has approval || context.args has n && context.args.n + 9223372036854775801 < 0 }
+        when { context.args has path && context.args.path == \"never\" };
         @id(\"other\") forbid (principal is User, action == Action::\"other@1.0.0\", resource) when { true };";
     let mut other = tool.clone();
     other.name = "other".parse().unwrap();
