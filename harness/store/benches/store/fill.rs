@@ -13,7 +13,10 @@ const OF_ACTION: usize = 7;
 /// Straight into the tables, without the hashes: nobody verifies it.
 pub(crate) fn fill(folder: &Path) {
     let mut sql = Connection::open(folder.join("store.db")).unwrap();
-    sql.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; PRAGMA foreign_keys = OFF").unwrap();
+    sql.execute_batch(
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; PRAGMA foreign_keys = OFF",
+    )
+    .unwrap();
     // As long as an event of the usual kind.
     let body = vec![b' '; 300];
     let document = b"{}";
@@ -29,7 +32,7 @@ pub(crate) fn fill(folder: &Path) {
         let mut event =
             prepare("INSERT INTO events (log, seq, at_ms, action, body, hash) VALUES (?, ?, ?, ?, ?, randomblob(32))");
         let mut payload = prepare(
-            "INSERT INTO payloads (action, role, sha256, bytes) VALUES (?, 'plan', randomblob(32), zeroblob(300))",
+            "INSERT INTO payloads (action, role, sha256, bytes) VALUES (?, 'plan', randomblob(32), zeroblob(100))",
         );
         let mut claim =
             prepare("INSERT INTO claims (tenant, capability, at_ms, action) VALUES ('local', 'text.count', ?, ?)");

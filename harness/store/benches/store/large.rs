@@ -5,8 +5,7 @@ use super::fill::{EVENTS, fill};
 use super::{Ours, TURNS, percentile};
 
 pub(crate) fn compare() {
-    let (empty, full) = (Ours::new(), Ours::new());
-    fill(full.folder.path());
+    let (empty, full) = (Ours::new(), Ours::filled(fill));
     let mut times = [Vec::new(), Vec::new()];
     let mut n = 0;
     for _ in 0..2 * TURNS {

@@ -12,6 +12,7 @@ mod bare;
 mod fill;
 mod large;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,7 @@ fn main() {
     );
     one_caller("all in one commit", in_one);
     one_caller("claimed first, then ended", claim_first);
+    reads();
     println!("\n{:<36} {:>12}", "64 callers", "actions/s");
     many_callers("all in one commit", in_one);
     many_callers("claimed first, then ended", claim_first);
@@ -75,6 +77,28 @@ fn one_caller(title: &str, make: Make) {
     );
 }
 
+/// Questions that are asked for each action.
+fn reads() {
+    let ours = Ours::new();
+    ours.measure(in_one, &mut 0, &mut Vec::new());
+    let commit = in_one(0).remove(0);
+    let (tenant, id) = (commit.log.tenant.clone(), commit.events[0].action.clone().unwrap());
+    let task = "task-0".parse().unwrap();
+    let ask = |title: &str, question: &dyn Fn()| {
+        let mut times = Vec::new();
+        for _ in 0..10_000 {
+            let start = Instant::now();
+            question();
+            times.push(start.elapsed());
+        }
+        println!("{title:<36} {:>9.1} us", percentile(&mut times, 50));
+    };
+    println!("\n{:<36} {:>12}", "one question", "p50");
+    ask("whether everything is stopped", &|| assert!(ours.store.halted().unwrap().is_none()));
+    ask("an action", &|| assert!(ours.store.action(&tenant, &id).unwrap().is_some()));
+    ask("what a task used", &|| assert!(ours.store.task(&tenant, &task).unwrap().actions > 0));
+}
+
 fn many_callers(title: &str, make: Make) {
     let ours = Ours::new();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
@@ -100,17 +124,24 @@ fn many_callers(title: &str, make: Make) {
 
 /// A store of ours.
 pub(crate) struct Ours {
-    pub(crate) store: Arc<Sqlite>,
-    pub(crate) folder: tempfile::TempDir,
+    store: Arc<Sqlite>,
+    _folder: tempfile::TempDir,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Ours {
     pub(crate) fn new() -> Self {
+        Self::filled(|_| {})
+    }
+
+    /// With what this puts into its file.
+    pub(crate) fn filled(fill: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        drop(Sqlite::open(folder.path(), &Options::default()).unwrap());
+        fill(folder.path());
         let store = Arc::new(Sqlite::open(folder.path(), &Options::default()).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        Self { store, folder, runtime }
+        Self { store, _folder: folder, runtime }
     }
 
     /// Actions of one caller, for the length of a slice.

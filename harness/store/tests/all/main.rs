@@ -13,4 +13,5 @@ mod crash;
 mod disk;
 mod file;
 mod processes;
+mod property;
 mod sqlite;
