@@ -27,9 +27,10 @@ fn found(house: &House, args: &[&str]) -> Vec<String> {
 fn an_agent_finds_what_its_profile_discloses() {
     let house = House::cold();
     // Nobody wrote any: everything, for everybody.
-    assert_eq!(found(&house, &["fs.read", "--agent", "anybody"]), ["fs.read!"]);
+    assert_eq!(found(&house, &["fs.read", "--agent", "anybody"]), ["fs.read!", "fs.search!"]);
     house.file("config/glovebox/profiles.toml", PROFILES);
-    assert_eq!(found(&house, &["fs.read"]), ["fs.read!"]);
+    // A person is no agent.
+    assert_eq!(found(&house, &["fs.read"]), ["fs.read!", "fs.search!"]);
     let reader = found(&house, &["fs", "--agent", "reader@1.3.0"]);
     assert!(reader.contains(&"fs.read!".into()) && reader.contains(&"fs.write".into()), "{reader:?}");
     for agent in ["reader", "reader@1.1.0", "anybody"] {
