@@ -101,10 +101,10 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Artifacts(command) => commands::artifacts::run(command, &config),
         Command::Config(command) => commands::config::run(&command, &config),
         Command::Gc(args) => commands::gc::run(&args, &config),
-        Command::Policy(_)
-        | Command::Audit(_)
-        | Command::Db(_)
-        | Command::Doctor(_)
+        Command::Policy(command) => commands::policy::run(command, &config),
+        Command::Audit(command) => commands::audit::run(command, &config),
+        Command::Db(command) => commands::db::run(command, &config),
+        Command::Doctor(_)
         | Command::Explain(_)
         | Command::Completions(_)
         | Command::Reference(_) => {

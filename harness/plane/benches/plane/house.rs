@@ -85,7 +85,7 @@ pub(crate) fn registry(folder: &Path) -> Registry {
         "[contract]\nschema = \"glovebox/contract/v1\"\n",
         "[contract]\nschema = \"glovebox/contract/v1\"\nfilesystem = [{ guest = \"/workspace\", source = \"workspace\", access = \"write\" }]\n",
     );
-    let builtin = |manifest: String| Builtin::new(manifest.leak(), b"component");
+    let builtin = |manifest: String| Builtin { manifest: manifest.leak(), component: b"component" };
     Registry::new(folder.join("tools"), vec![builtin(MANIFEST.to_owned()), builtin(writes)])
 }
 
@@ -98,9 +98,16 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) fn new() -> Self {
+        Self::filled(|_| {})
+    }
+
+    /// The same over a file that somebody filled before.
+    pub(crate) fn filled(fill: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state");
         fs_err::create_dir_all(&state).unwrap();
+        drop(Sqlite::open(&state, &Options::default()).unwrap());
+        fill(&state);
         fs_err::create_dir(folder.path().join("workspace")).unwrap();
         let store = Arc::new(Sqlite::open(&state, &Options::default()).unwrap());
         let seen = Arc::new(Seen { store: store.clone(), kept: Mutex::default() });

@@ -179,8 +179,7 @@ fn many_callers(title: &str, tool: &'static str) {
 
 /// Submitting with a log of ten million events against an empty one.
 fn large() {
-    let (empty, full) = (House::new(), House::new());
-    fill::fill(&full.folder.path().join("state"));
+    let (empty, full) = (House::new(), House::filled(fill::fill));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let mut times = [Vec::new(), Vec::new()];
     let mut n = fill::EVENTS;

@@ -49,7 +49,7 @@ impl ActionService {
         let registered = &flight.tool()?.registered;
         let prepared = backend.prepare(registered, &planned.plan.contract, &progress).await?;
 
-        let files = self.open(flight, &planned, &run_dir).await?;
+        let files = self.open_files(flight, &planned, &run_dir).await?;
         let mut registered = registered.clone();
         registered.entry = result::filled_entry(&registered.entry, planned.arguments.value());
         let bound = Bound::new(planned.plan.clone(), registered, prepared, files);
@@ -58,7 +58,7 @@ impl ActionService {
     }
 
     /// Opens and hashes everything the plan names.
-    pub(super) async fn open(&self, flight: &Flight, planned: &Planned, run_dir: &RunDir) -> Result<Files, Halt> {
+    pub(super) async fn open_files(&self, flight: &Flight, planned: &Planned, run_dir: &RunDir) -> Result<Files, Halt> {
         let parts = &self.parts;
         let label = planned.plan.contract.data.label;
         let mut brought: Vec<(Name, OwnedFd)> = flight.kept.open_inputs()?.into_iter().collect();

@@ -142,7 +142,7 @@ pub(super) fn covers(
     grant: &Grant,
     flight: &Flight,
     planned: &Planned,
-    bound: Option<(&Digest, &env_contracts::BoundFacts)>,
+    bound: Option<(&Digest, &BoundFacts)>,
 ) -> bool {
     match &grant.matcher {
         Matcher::Intent { intent } => bound.is_some_and(|(own, _)| own == intent),

@@ -54,5 +54,4 @@ pub(crate) fn fill(folder: &Path) {
         }
     }
     transaction.commit().unwrap();
-    sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
 }

@@ -1,5 +1,6 @@
 //! `glovebox doctor`: what this host offers, and whether each wall stands.
 
+mod decisions;
 mod host;
 mod second_wall;
 mod walls;
@@ -56,11 +57,7 @@ fn look(config: &Config, sound: bool) -> Result<Vec<Line>, Problem> {
         Ok(format!("`{}`{shipped}", config.entry("ceiling").0))
     });
     lines.push(Line::required("ceiling", ceiling));
-    let profiles = crate::profiles::load(config).map(|profiles| match profiles {
-        Some(_) => format!("`{}`", config.entry("profiles").0),
-        None => "there are none: agents may find and call everything".to_owned(),
-    });
-    lines.push(Line::required("profiles", profiles));
+    lines.extend(decisions::look(config));
     if sound && is_sound(&lines) {
         lines.extend(walls::test(config)?);
         lines.extend(second_wall::test(config)?);
