@@ -61,10 +61,10 @@ fn policy(config: &Config, places: &Places) -> Result<String, Problem> {
 }
 
 fn profiles(config: &Config) -> Result<String, Problem> {
-    house::profiles(config)?;
-    let path = Path::new(config.entry("profiles").0);
-    let none = if path.exists() { "" } else { " (there is none: agents find and may run every tool)" };
-    Ok(format!("`{}`{none}", path.display()))
+    Ok(match crate::profiles::load(config)? {
+        Some(_) => format!("`{}`", config.entry("profiles").0),
+        None => "there are none: agents may find and call everything".to_owned(),
+    })
 }
 
 /// The store, where there is one: whoever asks how things are makes none.
