@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use actions::{claim_first, in_one};
 use bare::Bare;
-use glovebox_store::{Commit, Options, Sqlite, Store};
+use glovebox_store::{Commit, Options, Sqlite, Store, StoreError};
 
 /// How long one side is measured before it is the other's turn: what else the
 /// machine does hits both alike.
@@ -96,6 +96,10 @@ fn reads() {
     println!("\n{:<36} {:>12}", "one question", "p50");
     ask("whether everything is stopped", &|| assert!(ours.store.halted().unwrap().is_none()));
     ask("an action", &|| assert!(ours.store.action(&tenant, &id).unwrap().is_some()));
+    ask("a commit that meets a conflict", &|| {
+        let again = ours.runtime.block_on(ours.store.commit(commit.clone()));
+        assert!(matches!(again, Err(StoreError::Conflict(_))));
+    });
     ask("what a task used", &|| assert!(ours.store.task(&tenant, &task).unwrap().actions > 0));
 }
 

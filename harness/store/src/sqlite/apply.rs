@@ -112,48 +112,29 @@ impl<'a> Writing<'a> {
         if action.principal.tenant != *self.tenant() || action.session != self.commit.log.session {
             return Err(Fault::Misuse(format!("action `{}` belongs to another log", action.id)));
         }
-        let body = json(action);
-        let updated: Option<i64> = self
+        let written: Option<i64> = self
             .sql
             .prepare_cached(
-                "UPDATE actions SET state = ?, version = ?, body = ? WHERE tenant = ? AND id = ? AND log = ? \
-                 RETURNING action",
+                "INSERT INTO actions (tenant, id, log, task, user, state, version, body) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?) \
+                 ON CONFLICT (tenant, id) DO UPDATE SET state = excluded.state, version = excluded.version, \
+                 body = excluded.body WHERE log = excluded.log RETURNING action",
             )?
             .query_row(
                 params![
-                    action.state.as_str(),
-                    int(action.version),
-                    body,
                     self.tenant().as_str(),
                     action.id.as_str(),
-                    self.log
+                    self.log,
+                    action.task.as_str(),
+                    action.principal.user.as_str(),
+                    action.state.as_str(),
+                    int(action.version),
+                    json(action)
                 ],
                 |row| row.get(0),
             )
             .optional()?;
-        let row = match updated {
-            Some(row) => row,
-            None => {
-                // An id that is taken in another session of the tenant breaks
-                // the table's uniqueness.
-                self.sql
-                    .prepare_cached(
-                        "INSERT INTO actions (tenant, id, log, task, user, state, version, body) \
-                         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    )?
-                    .execute(params![
-                        self.tenant().as_str(),
-                        action.id.as_str(),
-                        self.log,
-                        action.task.as_str(),
-                        action.principal.user.as_str(),
-                        action.state.as_str(),
-                        int(action.version),
-                        body
-                    ])?;
-                self.sql.last_insert_rowid()
-            }
-        };
+        let row = written.ok_or_else(|| Fault::Misuse(format!("action `{}` belongs to another session", action.id)))?;
         self.known.push(Known { row, action: Cow::Borrowed(action) });
         Ok(())
     }

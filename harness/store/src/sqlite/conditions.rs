@@ -3,7 +3,7 @@
 use env_contracts::{Digest, Id};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::apply::{Stop, int, parse};
+use super::apply::{Stop, int};
 use super::fault::Fault;
 use super::read;
 use crate::chain::raw;
@@ -37,14 +37,14 @@ fn conflict(sql: &Connection, commit: &Commit, condition: &Condition) -> Result<
     let tenant = commit.log.tenant.as_str();
     match condition {
         Condition::Version { action, version } => {
-            let found: Option<(i64, Vec<u8>)> = sql
-                .prepare_cached("SELECT version, body FROM actions WHERE tenant = ? AND id = ?")?
-                .query_row(params![tenant, action.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+            let stored: Option<i64> = sql
+                .prepare_cached("SELECT version FROM actions WHERE tenant = ? AND id = ?")?
+                .query_row(params![tenant, action.as_str()], |row| row.get(0))
                 .optional()?;
-            if found.as_ref().map_or(0, |(stored, _)| *stored) == int(*version) {
+            if stored.unwrap_or(0) == int(*version) {
                 return Ok(None);
             }
-            let current = found.map(|(_, body)| parse("an action", &body)).transpose()?;
+            let current = read::action(sql, &commit.log.tenant, action)?.map(Box::new);
             Ok(Some(Conflict::Version { current }))
         }
         Condition::NotHalted => Ok(read::halted(sql)?.map(Conflict::Halted)),

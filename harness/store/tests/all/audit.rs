@@ -30,7 +30,10 @@ fn intruder(fresh: &Fresh) -> Connection {
     sql
 }
 
-fn found(report: &AuditReport) -> Vec<(Option<u64>, AuditFault)> {
+/// At which event, and what.
+type Found = Vec<(Option<u64>, AuditFault)>;
+
+fn found(report: &AuditReport) -> Found {
     assert_eq!(report.sound(), report.findings.is_empty());
     report.findings.iter().map(|finding| (finding.seq, finding.fault.clone())).collect()
 }
@@ -55,7 +58,7 @@ async fn every_change_is_found_where_it_is() {
         |action: &str, content: &[u8]| AuditFault::PayloadLost { action: of(action), sha256: Digest::of(content) };
     let changed = AuditFault::PayloadChanged { action: of("a"), sha256: Digest::of(b"{}") };
     let words = submission("a").into_bytes();
-    let cases: Vec<(&str, Vec<(Option<u64>, AuditFault)>)> = vec![
+    let cases: Vec<(&str, Found)> = vec![
         (
             "UPDATE events SET body = replace(body, 'policy', 'polite') WHERE seq = 2",
             vec![(Some(2), AuditFault::Edited)],
@@ -117,7 +120,7 @@ async fn whoever_writes_the_log_anew_is_found_with_a_checkpoint() {
     .unwrap();
     assert_eq!(found(&fresh.store.verify(None).unwrap()), []);
     let cut = (None, AuditFault::Truncated { checkpoint: 6 });
-    assert_eq!(found(&fresh.store.verify(Some(&checkpoint)).unwrap()), [cut.clone()]);
+    assert_eq!(found(&fresh.store.verify(Some(&checkpoint)).unwrap()), [cut]);
 
     // A whole session taken out.
     sql.execute_batch("DELETE FROM payloads; DELETE FROM events WHERE log = 2; DELETE FROM logs WHERE log = 2")

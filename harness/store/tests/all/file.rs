@@ -42,7 +42,8 @@ fn content(folder: &Path) -> Vec<(String, Digest)> {
 
 #[tokio::test]
 async fn what_is_damaged_is_refused_and_nothing_is_made_beside_it() {
-    let cases: [(&str, fn(&Path)); 4] = [
+    type Damage = fn(&Path);
+    let cases: [(&str, Damage); 4] = [
         ("not a database", |file| fs_err::write(file, "these are words, not a database, and long enough").unwrap()),
         ("empty", |file| fs_err::write(file, "").unwrap()),
         ("without its beginning", |file| {

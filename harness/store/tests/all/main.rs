@@ -1,7 +1,7 @@
 //! The store in a temporary SQLite file: what every store promises, and what
 //! this one does when its file, its disk or its neighbours fail it.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and its children report")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../suite/mod.rs"]
 mod suite;

@@ -107,6 +107,9 @@ pub(crate) async fn a_commit_that_fails_half_way_leaves_nothing(store: &dyn Stor
     let mut stray = request(&action(&log("s"), "c"));
     stray.log = log("elsewhere");
     assert!(matches!(store.commit(stray).await, Err(StoreError::Problem(_))));
+    let mut taken = request(&action(&log("elsewhere"), "b"));
+    taken.conditions.clear();
+    assert!(matches!(store.commit(taken).await, Err(StoreError::Problem(_))), "an id is one action's");
 }
 
 pub(crate) async fn the_operators_stop_stops_commits(store: &dyn Store) {
