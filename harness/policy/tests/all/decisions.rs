@@ -66,11 +66,6 @@ fn a_rule_that_fails_is_a_denial_that_names_it() {
         assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, Reason::EvaluationError), "{failing}");
         assert!(decision.errors[0].contains("`fails` (rules.cedar:1)"), "{:?}", decision.errors);
     }
-    // Division does not exist in Cedar; what comes next to it is an attribute of
-    // nothing, which validation refuses and evaluation must survive, too.
-    let manifest = taking(json!({}));
-    let set = policy(&any("permit", "true"), &[]);
-    assert_eq!(World::new(manifest).decide(&set).verdict, Verdict::Allow);
 }
 
 #[test]
