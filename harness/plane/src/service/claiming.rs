@@ -73,7 +73,7 @@ impl ActionService {
             flight.journal.event(now, what)?;
             // Room is for what runs, not for what waits for a person again.
             drop(room);
-            return self.settle(flight, ready, None, watch, stop).await;
+            return self.settle(flight, ready, None, None, watch, stop).await;
         }
         let bound = &ready.bound;
         flight.story.bound(&bound.intent, &bound.digest, bound.files.evidence.clone());
@@ -89,7 +89,7 @@ impl ActionService {
             flight.journal.event(now, what)?;
             flight.drift = vec!["the policy: it wants another approver now".to_owned()];
             drop(room);
-            return self.settle(flight, ready, None, watch, stop).await;
+            return self.settle(flight, ready, None, None, watch, stop).await;
         }
         let right = Right::Approval { approval: approval.id };
         self.claim(flight, ready, room, right, watch, stop).await

@@ -87,6 +87,14 @@ impl ActionService {
         }
     }
 
+    /// What people said to the same before, once it is known what the same is.
+    pub(super) fn past(&self, flight: &Flight) -> Result<PastFacts, Problem> {
+        let action = flight.action();
+        let Some(intent) = &action.intent else { return Ok(PastFacts::default()) };
+        let tally = self.parts.store.tally(&flight.principal.tenant, &action.task, intent)?;
+        Ok(PastFacts { approvals: tally.approved, declines: tally.declined, grants: 0 })
+    }
+
     /// What policy may see of an action now.
     pub(super) fn sight<'a>(
         &self,
@@ -94,15 +102,7 @@ impl ActionService {
         planned: &'a Planned,
         bound: Option<&'a BoundFacts>,
     ) -> Result<Sight<'a>, Problem> {
-        let (store, action) = (&self.parts.store, flight.action());
         let tenant = &flight.principal.tenant;
-        let past = match &action.intent {
-            Some(intent) => {
-                let tally = store.tally(tenant, &action.task, intent)?;
-                PastFacts { approvals: tally.approved, declines: tally.declined, grants: 0 }
-            }
-            None => PastFacts::default(),
-        };
         let context = &flight.kept.context;
         Ok(Sight {
             tool: flight.tool()?,
@@ -114,8 +114,8 @@ impl ActionService {
                 purpose: context.purpose.as_deref(),
                 stage: context.stage.as_deref(),
             },
-            used: store.task(tenant, &context.task)?,
-            past,
+            used: self.parts.store.task(tenant, &context.task)?,
+            past: self.past(flight)?,
             attended: flight.asking != Asking::Never,
             always_ask: flight.kept.request.approval == ApprovalNeed::Always,
             inputs: binding::labels(&flight.kept, planned, tenant),

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use env_contracts::{Id, Verdict, Wanted};
+use env_contracts::{BoundFacts, Id, Verdict, Wanted};
 use glovebox_events::{ActionState, Asks, DecidedAt, PayloadRole, Right, What};
+use glovebox_policy::{Decision, PastFacts};
 use glovebox_runtime::{Backend, Stop};
 
 use super::ActionService;
@@ -31,20 +32,28 @@ impl ActionService {
             return Err(super::asking::unattended(&first).into());
         }
         let ready = unless_stopped(stop, "setup", self.bind(flight, planned, &**watch)).await??;
-        self.settle(flight, ready, room, watch, stop).await
+        self.settle(flight, ready, Some(first), room, watch, stop).await
     }
 
-    /// Decides on what is bound, and goes on as policy says.
+    /// Decides on what is bound, where that is more than was decided on before,
+    /// and goes on as policy says.
+    #[expect(clippy::too_many_arguments, reason = "what there is of an action by then, from two callers")]
     pub(super) async fn settle(
         &self,
         flight: &mut Flight,
         ready: Ready,
+        first: Option<Decision>,
         room: Option<Room>,
         watch: &Arc<dyn Watch>,
         stop: &Stop,
     ) -> Result<Step, Halt> {
         self.bound(flight, &ready)?;
-        let decision = self.decide(flight, &ready.planned, Some(&ready.bound.facts), DecidedAt::Bound, None)?;
+        let facts = &ready.bound.facts;
+        let decision = match first {
+            // Nothing was found that policy has not seen.
+            Some(first) if *facts == BoundFacts::default() && self.past(flight)? == PastFacts::default() => first,
+            _ => self.decide(flight, &ready.planned, Some(facts), DecidedAt::Bound, None)?,
+        };
         let right = match decision.verdict {
             Verdict::Allow => Right::Policy,
             _ => match self.grant_for(flight, &ready)? {
