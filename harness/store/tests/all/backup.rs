@@ -4,16 +4,25 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use env_contracts::Code;
+use glovebox_events::{Payload, PayloadRole};
 use glovebox_store::{Options, Sqlite, Store};
 
 use crate::sqlite::Fresh;
 use crate::suite::made::*;
 
+/// Commits after which the writer gives up: far more than fit beside a copy
+/// that does not begin again with each of them.
+const PATIENCE: usize = 5000;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_of_a_busy_store_is_whole() {
     let fresh = std::sync::Arc::new(Fresh::new());
     for n in 0..300 {
-        fresh.store.commit(request(&action(&log("s"), numbered("a", n).as_str()))).await.unwrap();
+        let action = action(&log("s"), numbered("a", n).as_str());
+        let mut commit = request(&action);
+        // In all, more than is copied in one step.
+        commit.payloads.push(Payload::new(&action.id, PayloadRole::Plan, vec![b' '; 50_000]));
+        fresh.store.commit(commit).await.unwrap();
     }
     let before = fresh.store.checkpoint(1).unwrap();
     let stop = std::sync::Arc::new(AtomicBool::new(false));
@@ -21,17 +30,18 @@ async fn a_backup_of_a_busy_store_is_whole() {
         let (fresh, stop) = (fresh.clone(), stop.clone());
         async move {
             let mut n = 0;
-            while !stop.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) && n < PATIENCE {
                 fresh.store.commit(request(&action(&log("s"), numbered("b", n).as_str()))).await.unwrap();
                 n += 1;
             }
+            n
         }
     });
     let elsewhere = tempfile::tempdir().unwrap();
     let copy = elsewhere.path().join("store.db");
     fresh.store.backup(&copy).unwrap();
     stop.store(true, Ordering::Relaxed);
-    writing.await.unwrap();
+    assert!(writing.await.unwrap() < PATIENCE, "the copy was made while others wrote");
     assert_eq!(fs_err::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
     let names: Vec<_> = fs_err::read_dir(elsewhere.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["store.db"], "one file, and nothing left over");
