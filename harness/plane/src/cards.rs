@@ -62,8 +62,11 @@ pub struct Card {
     /// The reasons that the rules give.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
-    /// Whether the tool's preview should be looked at first.
+    /// Whether a rule wants the tool's preview looked at first.
     pub preview: bool,
+    /// The capability that shows what this one would do, without doing it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview_by: Option<CapabilityRef>,
     /// Which classes of approvers may answer.
     pub classes: Vec<Name>,
     /// What they can answer.
@@ -157,6 +160,7 @@ impl Card {
             changed: approval.changed,
             reasons: approval.reasons,
             preview: approval.preview,
+            preview_by: None,
             classes: approval.classes,
             offers: approval
                 .offers

@@ -132,8 +132,10 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
         let why = serde_json::to_value(card.asked_for).ok().and_then(|value| value.as_str().map(str::to_owned));
         line("why asked", &why.unwrap_or_default());
     }
-    if card.preview {
-        line("preview", "a rule wants the tool's preview looked at first");
+    match (&card.preview_by, card.preview) {
+        (Some(by), _) => line("preview", &format!("`glovebox run {by}` with the same arguments shows what it would do")),
+        (None, true) => line("preview", "a rule wants one looked at first, and the tool has none"),
+        (None, false) => {}
     }
     if card.same > 1 {
         line("alike", &format!("{} wait for the same; an answer counts for this one alone", card.same));

@@ -60,9 +60,7 @@ impl ActionService {
         }
         self.genuine(flight.action(), &answer)?;
         flight.story.0.times.waiting_us = answer.at_ms.saturating_sub(approval.opened_ms).saturating_mul(1000);
-        if let Some(problem) = self.parts.policy.refresh() {
-            flight.story.notice("policy-kept", format!("a changed policy was not taken: {}", problem.message));
-        }
+        self.refresh_policy(flight).await?;
         let planned = self.plan(flight)?;
         let room = self.enter(flight, &planned, stop).await?;
         let ready = unless_stopped(stop, "setup", self.bind(flight, planned, &**watch)).await??;

@@ -87,6 +87,24 @@ impl ActionService {
         }
     }
 
+    /// Looks whether another policy is to be in force by now, and writes down
+    /// what came of it.
+    pub(super) async fn refresh_policy(&self, flight: &mut Flight) -> Result<(), Problem> {
+        let source = &self.parts.policy;
+        let before = source.current().revision();
+        let refused = source.refresh();
+        let now = source.current().revision();
+        let what = match refused {
+            Some(problem) => {
+                flight.story.notice("policy-kept", format!("a changed policy was not taken: {}", problem.message));
+                What::PolicyRefused { kept: now, problem: problem.message }
+            }
+            None if now != before => What::PolicyLoaded { policy: now },
+            None => return Ok(()),
+        };
+        self.operate(&flight.principal.tenant, vec![what], Vec::new()).await
+    }
+
     /// What people said to the same before, once it is known what the same is.
     pub(super) fn past(&self, flight: &Flight) -> Result<PastFacts, Problem> {
         let action = flight.action();

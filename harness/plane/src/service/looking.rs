@@ -1,6 +1,6 @@
 //! Looking at what is remembered, as the one who asks may.
 
-use env_contracts::{Code, Digest, Id, Observation, Principal, Problem};
+use env_contracts::{Code, Digest, Id, Observation, Principal, Problem, Wanted};
 use glovebox_events::{Action, ActionState, Approval, ApprovalState, Grant, Logged};
 use glovebox_store::{ActionFilter, ApprovalFilter, Content, EventFilter, EventsOf, GrantFilter, Page};
 use serde::Serialize;
@@ -124,7 +124,10 @@ impl ActionService {
             ApprovalState::Pending => self.parts.store.approvals(&action.principal.tenant, &filter)?.items.len(),
             _ => 0,
         };
-        Card::new(action, approval, submission, plan, words, same)
+        let wanted =
+            Wanted { name: action.capability.name.clone(), version: Some(action.capability.version.clone()) };
+        let preview_by = self.parts.registry.get(&wanted).ok().and_then(|tool| tool.manifest.preview.clone());
+        Ok(Card { preview_by, ..Card::new(action, approval, submission, plan, words, same)? })
     }
 
     /// Grants to this user, oldest first.
