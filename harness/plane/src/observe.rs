@@ -39,13 +39,14 @@ impl From<Problem> for Refusal {
             Code::SchemaRejected | Code::ArgumentsInvalid => OutcomeKind::SchemaRejected,
             Code::PolicyDenied | Code::Halted => OutcomeKind::PolicyDenied,
             Code::Drift => OutcomeKind::Drift,
-            Code::Busy => OutcomeKind::Busy,
+            Code::Busy | Code::RateLimited => OutcomeKind::Busy,
             Code::LimitHit => OutcomeKind::LimitHit,
             Code::BackendUnavailable | Code::IsolationUnavailable => OutcomeKind::BackendUnavailable,
             Code::Interrupted => OutcomeKind::Interrupted,
             Code::ContractUnsatisfied
             | Code::ContractInvalid
             | Code::ToolUnknown
+            | Code::DependencyUnmet
             | Code::PathOutsideMounts
             | Code::WorkspaceUnavailable
             | Code::ArtifactUnknown

@@ -166,7 +166,7 @@ impl ActionService {
             Conflict::Grant => Halt::Changed,
             Conflict::Calls { capability } => {
                 let message = format!("`{capability}` was called as often as it may be for now");
-                let problem = Problem::new(Code::Busy, message).with_help("wait, and call it again later");
+                let problem = Problem::new(Code::RateLimited, message);
                 Refusal::new(OutcomeKind::Busy, problem).which("rate").into()
             }
             other => Problem::new(Code::BackendError, format!("not expected at a claim: {other:?}")).into(),
