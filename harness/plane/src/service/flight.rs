@@ -131,22 +131,6 @@ impl Flight {
         }
     }
 
-    fn key(&self) -> Option<&KeyClaim> {
-        self.action().key.as_ref()
-    }
-
-    pub(super) fn has_key(&self) -> bool {
-        self.key().is_some()
-    }
-
-    pub(super) fn key_scope(&self) -> Digest {
-        self.key().map_or_else(|| Digest::of(b""), |key| key.scope.clone())
-    }
-
-    pub(super) fn key_request(&self) -> Digest {
-        self.key().map_or_else(|| Digest::of(b""), |key| key.request.clone())
-    }
-
     /// Looks at what the store has of it now.
     pub(super) fn reload(&mut self, parts: &Parts) -> Result<(), Problem> {
         let known = parts.store.action(&self.principal.tenant, self.journal.id())?;

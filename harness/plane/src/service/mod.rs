@@ -144,15 +144,13 @@ impl ActionService {
         submission.request.validate().map_err(|error| Problem::of(&error))?;
         let tool = self.capability(&submission.principal, &submission.request.capability)?;
         let mut flight = Flight::begin(&self.parts, &submission, tool, Asks::Run)?;
-        if flight.has_key() {
-            flight.journal.condition(Condition::KeyFree {
-                scope: flight.key_scope(),
-                request: flight.key_request(),
-                action: flight.journal.id().clone(),
-            });
+        if let Some(key) = flight.action().key.clone() {
+            let action = flight.journal.id().clone();
+            let claim = Condition::KeyFree { scope: key.scope, request: key.request.clone(), action };
+            flight.journal.condition(claim);
             match flight.journal.commit(&*self.parts.store).await {
                 Ok(_) => {}
-                Err(Lost::Refused(Conflict::Key { request, action })) if request == flight.key_request() => {
+                Err(Lost::Refused(Conflict::Key { request, action })) if request == key.request => {
                     return self.resume(&submission.principal, &action, submission.asking, watch, stop).await;
                 }
                 Err(Lost::Refused(Conflict::Key { action, .. })) => {
@@ -161,6 +159,10 @@ impl ActionService {
                 }
                 Err(lost) => return Err(self.lost(lost)),
             }
+        } else if submission.request.action_id.is_some() {
+            // An id of the requester's may come twice: it is taken before
+            // anything runs.
+            flight.journal.commit(&*self.parts.store).await.map_err(|lost| self.lost(lost))?;
         }
         self.go_on(flight, watch, stop).await
     }
