@@ -10,7 +10,8 @@ use glovebox_runtime::bind::expire;
 use glovebox_runtime::job::{End, Frame};
 use glovebox_runtime::{Instant, default_ceiling};
 
-use crate::fake::{COMMAND, House, TOOL, printed, returned};
+use crate::fake::{COMMAND, TOOL, printed, returned};
+use crate::house::House;
 
 /// The tool with something more in its contract.
 fn with(clause: &str) -> String {
@@ -101,7 +102,7 @@ fn scratch_is_kept_where_the_contract_says_so_until_it_is_old() {
     let house = House::with(&with("cleanup = { scratch = false }"), ceiling);
     write_output(&house, "left.txt");
     let seen = house.run("fake.tool", "{}");
-    let kept = house.dir.path().join("state/kept");
+    let kept = house.path("state/kept");
     assert!(kept.join(seen.action_id.as_str()).join("outputs/left.txt").exists(), "{:?}", seen.notices);
     let far = Instant { unix_millis: u64::MAX };
     assert!(expire(&kept, Duration::from_secs(3600), Instant { unix_millis: 0 }, false).unwrap().is_empty());
@@ -117,7 +118,7 @@ fn no_more_actions_of_a_capability_run_at_once_than_its_contract_says() {
         let manifest = TOOL.replace("limits = {", &format!("limits = {{ concurrency = {limit},"));
         let house = House::with(&manifest, ceiling);
         // All places but one are held as another process would hold them.
-        let slots = house.dir.path().join("state/slots");
+        let slots = house.path("state/slots");
         fs_err::create_dir_all(&slots).unwrap();
         let hold = |number: u32| {
             let file = fs_err::File::create(slots.join(format!("fake.tool@1.0.0.{number}"))).unwrap();
@@ -138,9 +139,6 @@ fn what_a_request_asks_and_nobody_can_give_is_refused() {
     let asked =
         house.submit("fake.tool", "{}", |submission| submission.request.approval = ApprovalNeed::Always).unwrap();
     assert_eq!((asked.outcome.kind, asked.outcome.code), (OutcomeKind::Unattended, Some(Code::Unattended)));
-    let keyed =
-        house.submit("fake.tool", "{}", |submission| submission.request.idempotency_key = Some("k".parse().unwrap()));
-    assert_eq!(keyed.unwrap().outcome.kind, OutcomeKind::Unsupported);
 }
 
 /// The backend blocks a thread for ever, as a call of the kernel's can.

@@ -3,8 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod audit;
 mod fake;
+mod happy;
+mod house;
 mod keeping;
 mod profiles;
+mod people;
 mod registry;
 mod service;

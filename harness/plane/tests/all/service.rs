@@ -8,12 +8,13 @@ use env_contracts::{Ceiling, Code, Content, DerivedEffects, Digest, OutcomeKind,
 use glovebox_runtime::job::{End, Frame, JobUsage, Limit, Timer, ToolFailure};
 use serde_json::json;
 
-use crate::fake::{COMMAND, House, TOOL, printed, returned};
+use crate::fake::{COMMAND, TOOL, printed, returned};
+use crate::house::House;
 
 #[test]
 fn a_tool_gets_the_canonical_arguments_and_its_result_comes_back() {
     let house = House::new(TOOL);
-    fs_err::write(house.dir.path().join("workspace/a.txt"), "text").unwrap();
+    fs_err::write(house.path("workspace/a.txt"), "text").unwrap();
     house.on_run(|bound, _| {
         assert_eq!(bound.plan.arguments, r#"{"count":2,"path":"a.txt"}"#);
         returned(r#"{"ok": true}"#)
@@ -61,20 +62,20 @@ fn what_can_not_be_planned_is_refused_with_its_place() {
         assert!(seen.plan.is_none());
     }
     for (scope, kind, which) in [
-        ("[limits]\nwall = \"1h\"", OutcomeKind::PolicyDenied, "limits.wall"),
+        ("[limits]\nwall = \"1h\"", OutcomeKind::ContractUnsatisfied, "limits.wall"),
         (
             "[network]\negress = [{ host = \"a.com\", ports = [443] }]",
-            OutcomeKind::PolicyDenied,
+            OutcomeKind::ContractUnsatisfied,
             "network.egress[a.com]",
         ),
         (
             "filesystem = [{ guest = \"/workspace\", source = \"workspace\", access = \"write\" }]",
-            OutcomeKind::PolicyDenied,
+            OutcomeKind::ContractUnsatisfied,
             "filesystem[/workspace]",
         ),
         (
             "filesystem = [{ guest = \"/etc\", source = \"host:/etc\", access = \"read\" }]",
-            OutcomeKind::PolicyDenied,
+            OutcomeKind::ContractUnsatisfied,
             "filesystem[/etc]",
         ),
     ] {
@@ -258,8 +259,8 @@ fn a_flood_keeps_its_beginning_its_end_and_a_whole_artifact() {
 #[test]
 fn usage_is_reported_and_a_run_sees_the_sealed_bytes() {
     let house = House::new(TOOL);
-    fs_err::write(house.dir.path().join("workspace/a.txt"), "sealed").unwrap();
-    let path = house.dir.path().join("workspace/a.txt");
+    fs_err::write(house.path("workspace/a.txt"), "sealed").unwrap();
+    let path = house.path("workspace/a.txt");
     house.on_run(move |bound, _| {
         fs_err::write(&path, "changed").unwrap();
         let mut text = String::new();

@@ -1,0 +1,114 @@
+//! What must hold of everything that was recorded, whatever happened.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use env_contracts::{Digest, Id, Verdict};
+use glovebox_events::{Answered, ApprovalState, GrantScope, Logged, Right, What};
+use glovebox_plane::machine::replay;
+use glovebox_store::{ApprovalFilter, EventFilter, EventsOf, GrantFilter};
+
+use crate::house::{House, id, name};
+
+impl House {
+    /// Every event of these sessions and of the operator, in the order of
+    /// their logs.
+    pub(crate) fn log(&self, sessions: &[&str]) -> Vec<Logged> {
+        let mut out = Vec::new();
+        for session in sessions.iter().chain(&["operator"]) {
+            let mut after = 0;
+            loop {
+                let filter = EventFilter { of: EventsOf::Session(id(session)), after, limit: 0 };
+                let page = self.store.events(&name("local"), &filter).unwrap();
+                let Some(last) = page.last() else { break };
+                after = last.seq;
+                out.extend(page);
+            }
+        }
+        out
+    }
+
+    pub(crate) fn kinds(&self, action: &Id) -> Vec<&'static str> {
+        let filter = EventFilter { of: EventsOf::Action(action.clone()), after: 0, limit: 0 };
+        let events = self.store.events(&name("local"), &filter).unwrap();
+        events.iter().map(|logged| logged.event.what.name()).collect()
+    }
+
+    pub(crate) fn pending(&self) -> BTreeSet<Id> {
+        let filter = ApprovalFilter { states: vec![ApprovalState::Pending], ..ApprovalFilter::default() };
+        let page = self.store.approvals(&name("local"), &filter).unwrap();
+        page.items.into_iter().map(|(_, approval)| approval.id).collect()
+    }
+
+    /// Holds everything that was recorded against what ran.
+    pub(crate) fn audit(&self, sessions: &[&str]) {
+        let log = self.log(sessions);
+        let live = replay(&log).unwrap_or_else(|error| panic!("{error}: {log:#?}"));
+        for ((tenant, id), action) in &live.actions {
+            let stored = self.store.action(tenant, id).unwrap();
+            assert_eq!(stored.as_ref(), Some(action), "the log and the record of `{id}` differ");
+        }
+        let grants = self.store.grants(&name("local"), &GrantFilter::default()).unwrap();
+        let stored: BTreeMap<_, _> = grants.into_iter().map(|grant| ((name("local"), grant.id.clone()), grant)).collect();
+        assert_eq!(stored, live.grants, "the log and the records of grants differ");
+        assert_eq!(self.store.halted().unwrap(), live.halt);
+
+        let mut rights: BTreeMap<Id, Digest> = BTreeMap::new();
+        let mut consumed = BTreeSet::new();
+        let (mut answers, mut granted) = (BTreeMap::new(), BTreeMap::new());
+        let mut allowed: BTreeMap<Id, Verdict> = BTreeMap::new();
+        let mut ended = BTreeSet::new();
+        for logged in &log {
+            if let What::GrantMade { grant } = &logged.event.what {
+                granted.insert(grant.id.clone(), grant.clone());
+            }
+        }
+        for logged in &log {
+            let Some(action) = logged.event.action.clone() else { continue };
+            match &logged.event.what {
+                What::Decided { verdict, .. } => {
+                    allowed.insert(action, *verdict);
+                }
+                What::ApprovalAnswered { answer } => {
+                    answers.insert(answer.approval.clone(), (action, answer.clone()));
+                }
+                What::Claimed { right, digest, .. } => {
+                    assert_eq!(allowed.get(&action), Some(&Verdict::Allow), "{action}: policy did not allow it");
+                    match right {
+                        Right::Policy => {}
+                        Right::Approval { approval } => {
+                            let (of, answer) = &answers[approval];
+                            assert!(*of == action && answer.answer == Answered::Approve, "{action}: {answer:?}");
+                            assert_eq!(answer.seen, *digest, "{action} ran another plan than was approved");
+                            assert!(consumed.insert(approval.clone()), "approval {approval} was used twice");
+                        }
+                        Right::Grant { grant } => {
+                            assert_ne!(granted[grant].scope, GrantScope::Once, "{grant}");
+                        }
+                    }
+                    assert!(rights.insert(action.clone(), digest.clone()).is_none(), "{action} was claimed twice");
+                }
+                What::Ended { .. } => assert!(ended.insert(action.clone()), "{action} ended twice"),
+                _ => {}
+            }
+        }
+        let mut ran = BTreeMap::new();
+        for run in self.ground.runs.lock().unwrap().iter() {
+            assert!(ran.insert(run.action.clone(), run.digest.clone()).is_none(), "{} ran twice", run.action);
+        }
+        // What can change nothing is written down with its end; it has no
+        // claim where the process died before.
+        for (action, digest) in &ran {
+            if let Some(right) = rights.get(action) {
+                assert_eq!(right, digest, "{action} ran another plan than was claimed");
+            } else {
+                let known = self.store.action(&name("local"), action).unwrap();
+                let harmless = known.is_none_or(|action| {
+                    action.effects.is_none_or(|effects| effects == env_contracts::DerivedEffects::None)
+                });
+                assert!(harmless, "{action} ran without a right");
+            }
+        }
+        let open = live.actions.values().filter_map(|action| Some(action.pending()?.id.clone()));
+        assert_eq!(open.collect::<BTreeSet<_>>(), self.pending(), "a question was lost");
+    }
+}
