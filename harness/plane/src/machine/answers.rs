@@ -4,7 +4,12 @@ use glovebox_events::{ActionState, Answer, Answered, Approval, ApprovalState, As
 
 /// Records an answer, if it is one of those that were offered, to what was on
 /// the screen, in time.
-pub(super) fn answered(approval: &mut Approval, answer: &Answer, at_ms: u64) -> Result<(), &'static str> {
+pub(super) fn answered(
+    approval: &mut Approval,
+    answer: &Answer,
+    asks: Asks,
+    at_ms: u64,
+) -> Result<(), &'static str> {
     if answer.seen != approval.digest {
         return Err("it answers another plan");
     }
@@ -23,10 +28,12 @@ pub(super) fn answered(approval: &mut Approval, answer: &Answer, at_ms: u64) -> 
     } else if answer.edit.is_none() {
         return Err("it gives nothing else");
     }
-    approval.state = match answer.answer {
-        Answered::Approve => ApprovalState::Approved,
-        Answered::Decline => ApprovalState::Declined,
-        Answered::Edit => ApprovalState::Edited,
+    approval.state = match (answer.answer, asks) {
+        (Answered::Approve, Asks::Run) => ApprovalState::Approved,
+        // A permission is given with the answer: there is nothing left to use.
+        (Answered::Approve, Asks::Permission) => ApprovalState::Consumed,
+        (Answered::Decline, _) => ApprovalState::Declined,
+        (Answered::Edit, _) => ApprovalState::Edited,
     };
     approval.answer = Some(answer.clone());
     Ok(())

@@ -98,8 +98,9 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             action.state = ActionState::WaitingApproval;
         }
         What::ApprovalAnswered { answer } => {
+            let asks = action.asks;
             let approval = waiting(&mut action, &answer.approval).ok_or_else(|| illegal("it does not wait"))?;
-            answers::answered(approval, answer, event.at_ms).map_err(illegal)?;
+            answers::answered(approval, answer, asks, event.at_ms).map_err(illegal)?;
             effects.push(Effect::Retire { approval: answer.approval.clone() });
             effects.push(Effect::Wake);
             action.state = answers::state_after(answer.answer, action.asks);
@@ -139,6 +140,7 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
         }
         What::Ended { end } => {
             require(action.pending().is_none(), "a person is still asked")?;
+            require(from != ActionState::Authorized, "what was approved was not used or taken back")?;
             action.state = end.state();
             require(
                 from == ActionState::Running

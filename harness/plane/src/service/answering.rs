@@ -126,7 +126,8 @@ impl ActionService {
         let who = given.map_or_else(String::new, |answer| format!(" by `{}`", answer.by.name));
         let state = approval.state.as_str();
         let code = if approval.state == ApprovalState::Expired { Code::Expired } else { Code::ApprovalClosed };
-        Err(Problem::new(code, format!("approval `{}` is {state}{who}: the answer changes nothing", approval.id)))
+        let message = format!("approval `{}` is {state}{who}: the answer changes nothing", approval.id);
+        Err(last_word(Problem::new(code, message)))
     }
 
     async fn record(
@@ -142,7 +143,7 @@ impl ActionService {
             let mut flight = Flight::of(&self.parts, action, Asking::Leave).map_err(Halt::Failed)?;
             self.expire(&mut flight, &approval.id, "nobody answered in time").await?;
             let message = format!("approval `{}` expired before this answer came", approval.id);
-            return Err(Problem::new(Code::Expired, message).into());
+            return Err(Halt::Failed(last_word(Problem::new(Code::Expired, message))));
         }
         if let Some(seen) = &reply.seen
             && (seen.len() < Digest::SHORT || !approval.digest.as_str().starts_with(seen.as_str()))
@@ -354,6 +355,12 @@ impl ActionService {
             Submitted::Done(_) | Submitted::Waiting(_) => Ok(()),
         }
     }
+}
+
+/// An approval that is over stays so: whoever tries the same answer again
+/// would try for ever. The action can be asked for anew.
+fn last_word(problem: Problem) -> Problem {
+    Problem { retryable: false, ..problem }
 }
 
 fn check(reply: &Reply) -> Result<(), Problem> {

@@ -92,7 +92,7 @@ impl House {
             }
         }
         let mut ran = BTreeMap::new();
-        for run in self.ground.runs.lock().unwrap().iter() {
+        for run in self.ground.runs() {
             assert!(ran.insert(run.action.clone(), run.digest.clone()).is_none(), "{} ran twice", run.action);
         }
         // What can change nothing is written down with its end; it has no

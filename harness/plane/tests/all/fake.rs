@@ -1,5 +1,7 @@
 //! A backend that does what a test tells it, and the tools of these tests.
 
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use env_contracts::{Access, Clause, Contract, Digest, Id, Persistence, Problem};
@@ -20,7 +22,8 @@ pub(crate) struct Ran {
 
 pub(crate) struct Scripted {
     pub(crate) script: Arc<Mutex<Arc<Script>>>,
-    pub(crate) runs: Arc<Mutex<Vec<Ran>>>,
+    /// A file with a line for each run that began: it outlives the process.
+    pub(crate) ran: PathBuf,
 }
 
 impl Backend for Scripted {
@@ -48,9 +51,14 @@ impl Backend for Scripted {
 
     fn run(&self, cleared: Cleared, mut ports: Ports) -> BoxFuture<'_, RunReport> {
         let script = self.script.lock().unwrap().clone();
-        let ran = Ran { action: cleared.plan.action_id.clone(), digest: cleared.digest.clone() };
-        self.runs.lock().unwrap().push(ran);
+        let line = format!("{} {}\n", cleared.plan.action_id, cleared.digest);
+        let ran = self.ran.clone();
         Box::pin(async move {
+            let note = move || {
+                let mut file = fs_err::OpenOptions::new().append(true).create(true).open(ran).unwrap();
+                file.write_all(line.as_bytes()).unwrap();
+            };
+            note();
             let end = tokio::task::spawn_blocking(move || script(&cleared, &mut ports)).await.unwrap();
             RunReport { end, usage: JobUsage::default(), notices: Vec::new() }
         })

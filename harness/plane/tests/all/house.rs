@@ -2,7 +2,7 @@
 //! with a clock that a test sets.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -51,34 +51,49 @@ impl Clock for TestClock {
 
 /// What outlives a process: the folder, the clock, what ran.
 pub(crate) struct Ground {
-    pub(crate) dir: tempfile::TempDir,
+    dir: PathBuf,
+    _temporary: Option<tempfile::TempDir>,
     pub(crate) clock: Arc<TestClock>,
-    pub(crate) runs: Arc<Mutex<Vec<Ran>>>,
     pub(crate) tokio: tokio::runtime::Runtime,
     script: Arc<Mutex<Arc<Script>>>,
 }
 
 impl Ground {
     pub(crate) fn new() -> Arc<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        fs_err::create_dir(dir.path().join("workspace")).unwrap();
-        Self::over(dir)
+        let temporary = tempfile::tempdir().unwrap();
+        fs_err::create_dir(temporary.path().join("workspace")).unwrap();
+        Self::over(temporary.path().to_owned(), Some(temporary))
     }
 
-    fn over(dir: tempfile::TempDir) -> Arc<Self> {
+    /// The ground of another process.
+    pub(crate) fn at(dir: &Path) -> Arc<Self> {
+        Self::over(dir.to_owned(), None)
+    }
+
+    fn over(dir: PathBuf, temporary: Option<tempfile::TempDir>) -> Arc<Self> {
         let script: Arc<Mutex<Arc<Script>>> = Arc::new(Mutex::new(Arc::new(|_, _| panic!("nothing should run"))));
         let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
         let clock = Arc::new(TestClock(AtomicU64::new(START_MS)));
-        Arc::new(Self { dir, clock, runs: Arc::default(), tokio, script })
+        Arc::new(Self { dir, _temporary: temporary, clock, tokio, script })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.dir.join(name)
+    }
+
+    /// Every run that began, in any process.
+    pub(crate) fn runs(&self) -> Vec<Ran> {
+        let text = fs_err::read_to_string(self.path("ran")).unwrap_or_default();
+        let ran = |line: &str| {
+            let (action, digest) = line.split_once(' ').unwrap();
+            Ran { action: id(action), digest: digest.parse().unwrap() }
+        };
+        text.lines().map(ran).collect()
     }
 
     /// How often an action ran.
     pub(crate) fn ran(&self, action: &Id) -> usize {
-        self.runs.lock().unwrap().iter().filter(|ran| ran.action == *action).count()
+        self.runs().iter().filter(|ran| ran.action == *action).count()
     }
 }
 
@@ -162,8 +177,8 @@ impl House {
     ) -> Self {
         let state = ground.path("state");
         fs_err::create_dir_all(&state).unwrap();
-        let (script, runs) = (ground.script.clone(), ground.runs.clone());
-        let (runtime, authority) = Runtime::new(vec![Arc::new(Scripted { script, runs })]);
+        let scripted = Scripted { script: ground.script.clone(), ran: ground.path("ran") };
+        let (runtime, authority) = Runtime::new(vec![Arc::new(scripted)]);
         let builtin = |manifest: &String| Builtin {
             manifest: format!("{HEAD}{manifest}").leak(),
             component: setup.component,

@@ -4,11 +4,15 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod audit;
+mod between;
+mod crash;
 mod fake;
 mod happy;
 mod house;
 mod keeping;
 mod profiles;
+mod machine;
 mod people;
 mod registry;
 mod service;
+mod steps;
