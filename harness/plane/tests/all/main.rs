@@ -9,6 +9,7 @@ mod crash;
 mod fake;
 mod happy;
 mod house;
+mod interleavings;
 mod keeping;
 mod profiles;
 mod machine;
