@@ -168,7 +168,7 @@ fn moves() -> impl Strategy<Value = Move> {
         1 => prop_oneof![3 => Just(ASK), 1 => Just(ALLOW), 1 => Just(DENY)].prop_map(Move::Policy),
         1 => Just(Move::RevokeAll),
         1 => Just(Move::StopAll),
-        2 => Just(Move::Release),
+        5 => Just(Move::Release),
         2 => (0i32..3, any::<bool>()).prop_map(|(commits, after)| Move::DieAt { commits, after }),
     ]
     .boxed();

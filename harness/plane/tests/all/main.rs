@@ -1,19 +1,27 @@
 //! The plane with a backend that does what a test tells it: what is planned,
-//! refused, kept and reported, without any engine.
+//! refused, asked, run once and kept, without any engine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod audit;
 mod between;
+mod changed;
 mod crash;
+mod decisions;
 mod fake;
+mod forged;
+mod grants;
 mod happy;
 mod house;
 mod interleavings;
 mod keeping;
 mod profiles;
+mod keys;
+mod limits;
 mod machine;
 mod people;
+mod permission;
 mod registry;
 mod service;
 mod steps;
+mod stopping;

@@ -1,0 +1,174 @@
+//! Whoever can write the database writes rows, not decisions.
+
+use env_contracts::{Code, OutcomeKind};
+use glovebox_events::{Action, ActionState, ApprovalState, Grant};
+use glovebox_plane::Submitted;
+use rusqlite::{Connection, params};
+
+use crate::fake::WRITE;
+use crate::house::{Ground, House, Setup, approval, digest, done, id, offered, person};
+use crate::people::mira;
+use crate::steps::answer;
+
+const LOGIN: &str = "permit (principal, action, resource) \
+     when { context has approval && context.approval.at_least.contains(\"console-login\") };";
+
+fn database(ground: &Ground) -> Connection {
+    Connection::open(ground.path("state/store.db")).unwrap()
+}
+
+/// Writes an action over the stored one.
+fn write(ground: &Ground, action: &Action) {
+    let body = serde_json::to_vec(action).unwrap();
+    let written = database(ground).execute(
+        "UPDATE actions SET body = ?, state = ?, version = ? WHERE id = ?",
+        params![body, action.state.as_str(), action.version, action.id.as_str()],
+    );
+    assert_eq!(written.unwrap(), 1);
+}
+
+/// The stored action, as if this answer had been given.
+fn forge(house: &House, action: &Action, change: impl FnOnce(&mut glovebox_events::Answer)) {
+    let mut forged = house.now(&action.id);
+    let mut given = answer("p", glovebox_events::Answered::Approve, "d");
+    given.approval = approval(action).clone();
+    given.seen = digest(action).clone();
+    given.at_ms = house.ground.clock.ms();
+    given.by.name = "mira".parse().unwrap();
+    given.by.assurance = env_contracts::Assurance::ConsoleLogin;
+    change(&mut given);
+    let asked = forged.approval.as_mut().unwrap();
+    (asked.state, asked.answer) = (ApprovalState::Approved, Some(given));
+    forged.state = ActionState::Authorized;
+    write(&house.ground, &forged);
+}
+
+#[test]
+fn an_answer_that_nobody_signed_runs_nothing() {
+    for signature in [None, Some("ed25519:00"), Some("nonsense")] {
+        let house = House::of(&Setup::of(&[WRITE]).rules(LOGIN));
+        let action = house.waits("fake.write", "{}");
+        forge(&house, &action, |given| given.signature = signature.map(str::to_owned));
+        let seen = done(house.resume(&action));
+        assert_eq!((seen.outcome.kind, seen.outcome.code), (OutcomeKind::Drift, Some(Code::SignatureInvalid)));
+        assert_eq!(house.ground.ran(&action.id), 0, "{signature:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_was_signed_for_another_action_runs_nothing() {
+    let house = House::of(&Setup::of(&[WRITE]).rules(LOGIN));
+    let (one, two) = (house.waits("fake.write", "{}"), house.waits("fake.write", "{}"));
+    let signed = house.reply(&person("u"), Some(mira()), offered(approval(&one), "once", None)).unwrap();
+    let signature = signed.approval.answer.unwrap().signature;
+    forge(&house, &two, |given| given.signature = signature);
+    assert_eq!(done(house.resume(&two)).outcome.code, Some(Code::SignatureInvalid));
+    assert_eq!(house.ground.ran(&two.id), 0);
+}
+
+#[test]
+fn a_signed_answer_counts_for_nothing_but_what_was_signed() {
+    let house = House::of(&Setup::of(&[WRITE]).rules(LOGIN));
+    let action = house.waits("fake.write", "{}");
+    house.reply(&person("u"), Some(mira()), offered(approval(&action), "decline", None)).unwrap();
+    // A no turned into a yes, with the signature of the no.
+    let signature = house.now(&action.id).approval.unwrap().answer.unwrap().signature;
+    let mut revived = house.now(&action.id);
+    (revived.end, revived.state) = (None, ActionState::Authorized);
+    write(&house.ground, &revived);
+    forge(&house, &action, |given| given.signature = signature);
+    assert_eq!(done(house.resume(&action)).outcome.code, Some(Code::SignatureInvalid));
+    assert_eq!(house.ground.ran(&action.id), 0);
+}
+
+#[test]
+fn an_answer_with_less_assurance_than_policy_wants_needs_no_forger_and_is_worth_nothing() {
+    let house = House::of(&Setup::of(&[WRITE]).rules(LOGIN));
+    let action = house.waits("fake.write", "{}");
+    forge(&house, &action, |given| given.by.assurance = env_contracts::Assurance::SameUser);
+    assert!(matches!(house.resume(&action), Submitted::Waiting(_)), "it is asked anew");
+    for higher in [env_contracts::Assurance::SeparateUser, env_contracts::Assurance::Passkey] {
+        let action = house.waits("fake.write", "{}");
+        forge(&house, &action, |given| given.by.assurance = higher);
+        assert_eq!(done(house.resume(&action)).outcome.code, Some(Code::SignatureInvalid), "{higher}");
+    }
+    assert!(house.ground.runs().is_empty());
+}
+
+/// A grant that covers what the house asks, put into the database.
+fn put_grant(house: &House, change: impl FnOnce(&mut Grant)) {
+    let action = house.waits("fake.write", "{}");
+    let asked = action.approval.as_ref().unwrap();
+    let offer = asked.offers.iter().find(|offer| offer.id == id("rule")).unwrap();
+    let mut given = answer("p", glovebox_events::Answered::Approve, "d").by;
+    given.name = "mira".parse().unwrap();
+    given.assurance = env_contracts::Assurance::ConsoleLogin;
+    let now = house.ground.clock.ms();
+    let mut grant = Grant {
+        id: id("forged"),
+        principal: action.principal.clone(),
+        session: None,
+        task: None,
+        scope: glovebox_events::GrantScope::Rule,
+        matcher: offer.matcher.clone().unwrap(),
+        approval: asked.id.clone(),
+        action: action.id.clone(),
+        by: given,
+        classes: vec!["person".parse().unwrap()],
+        made_ms: now,
+        expires_ms: now + 1_000_000,
+        revoked: None,
+    };
+    change(&mut grant);
+    let body = serde_json::to_vec(&grant).unwrap();
+    let written = database(&house.ground).execute(
+        "INSERT OR REPLACE INTO grants (tenant, id, user, session, expires_ms, revoked, body) \
+         VALUES ('local', ?, 'u', NULL, ?, 0, ?)",
+        params![grant.id.as_str(), grant.expires_ms, body],
+    );
+    assert_eq!(written.unwrap(), 1);
+}
+
+#[test]
+fn a_grant_that_no_answer_made_covers_nothing() {
+    let house = House::of(&Setup::of(&[WRITE]).rules(LOGIN));
+    put_grant(&house, |_| {});
+    house.waits("fake.write", "{}");
+    put_grant(&house, |grant| grant.approval = id("never-was"));
+    house.waits("fake.write", "{}");
+    // One that names a real answer of hers: she approved once, not for ever.
+    let once = house.waits("fake.write", "{}");
+    house.reply(&person("u"), Some(mira()), offered(approval(&once), "once", None)).unwrap();
+    put_grant(&house, |grant| grant.approval = approval(&once).clone());
+    house.waits("fake.write", "{}");
+    assert!(house.ground.runs().is_empty());
+}
+
+#[test]
+fn a_real_grant_is_not_longer_wider_or_anothers_for_a_changed_row() {
+    let house = House::of(&Setup::of(&[WRITE]).rules(LOGIN));
+    house.runs_well();
+    let action = house.waits("fake.write", r#"{"count":1}"#);
+    let settled = house.reply(&person("u"), Some(mira()), offered(approval(&action), "session", None)).unwrap();
+    let real = settled.grant.unwrap();
+    let runs = |house: &House| matches!(house.send(house.asked("fake.write", "{}")).unwrap(), Submitted::Done(_));
+    assert!(runs(&house));
+    let ran = house.ground.runs().len();
+    let later = real.expires_ms + 1;
+    type Change<'a> = Box<dyn FnOnce(&mut Grant) + 'a>;
+    let changes: Vec<Change<'_>> = vec![
+        Box::new(|grant| grant.expires_ms = later + 10_000_000),
+        Box::new(|grant| grant.scope = glovebox_events::GrantScope::Rule),
+        Box::new(|grant| grant.matcher = glovebox_events::Matcher::Intent { intent: action.intent.clone().unwrap() }),
+        Box::new(|grant| grant.by.name = "u".parse().unwrap()),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        put_grant(&house, |grant| {
+            *grant = real.clone();
+            change(grant);
+        });
+        let submission = house.asked("fake.write", r#"{"count":1}"#);
+        assert!(matches!(house.send(submission).unwrap(), Submitted::Waiting(_)), "change {number}");
+    }
+    assert_eq!(house.ground.runs().len(), ran);
+}
