@@ -123,6 +123,11 @@ impl ActionService {
                 () = &mut noticed, if !recorded => {
                     recorded = true;
                     changes = self.seen(flight).await;
+                    // Somebody may have wanted it stopped before we listened.
+                    if !stopping && self.to_stop(flight) {
+                        stopping = true;
+                        own.request();
+                    }
                 }
                 () = changed(&mut changes), if changes.is_some() => {
                     if !stopping && self.to_stop(flight) {
