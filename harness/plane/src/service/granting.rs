@@ -1,7 +1,7 @@
 //! Grants: what was allowed for more than once.
 
 use env_contracts::{BoundFacts, Contract, Digest, Id, Principal, Problem};
-use glovebox_events::{Grant, Matcher};
+use glovebox_events::{Grant, GrantScope, Matcher};
 use glovebox_policy::Decision;
 use glovebox_runtime::algebra;
 use glovebox_store::{ActionFilter, GrantFilter};
@@ -10,6 +10,8 @@ use super::ActionService;
 use super::binding::Ready;
 use super::deciding::granted;
 use super::flight::{Flight, Halt};
+use super::submission::Edit;
+use super::{looking, permission};
 use crate::planning::Planned;
 
 impl ActionService {
@@ -34,7 +36,7 @@ impl ActionService {
             if !covers(&grant, flight, planned, Some((intent, facts))) {
                 continue;
             }
-            if self.real(&grant).is_err() {
+            if self.real(&grant, flight).is_err() {
                 flight.story.notice("grant-forged", format!("grant {} is not what anybody signed", grant.id));
                 continue;
             }
@@ -53,16 +55,26 @@ impl ActionService {
     }
 
     /// Whether the grant is what its approval's answer says, by who signed it.
-    fn real(&self, grant: &Grant) -> Result<(), Problem> {
+    fn real(&self, grant: &Grant, flight: &Flight) -> Result<(), Problem> {
         let forged = || Problem::new(env_contracts::Code::SignatureInvalid, "no answer made this grant");
         let tenant = &grant.principal.tenant;
         let action = self.parts.store.by_approval(tenant, &grant.approval)?.ok_or_else(forged)?;
         let approval = self.that_approval(&action, &grant.approval)?;
         let answer = approval.answer.clone().ok_or_else(forged)?;
         let offer = approval.offers.iter().find(|offer| offer.id == answer.offer).ok_or_else(forged)?;
+        let mut matcher = offer.matcher.clone();
+        if let (Some(offered), Some(edit)) = (&offer.matcher, &answer.edit) {
+            // The person gave less than was asked; what they left is signed too.
+            let edit: Edit = looking::payload(&self.parts, &action, edit)?;
+            let scope = edit.scope.ok_or_else(forged)?;
+            matcher = Some(permission::narrowed(offered, &scope, &flight.tool()?.manifest.contract)?);
+        }
+        let session = matches!(answer.scope, GrantScope::Session | GrantScope::Task).then_some(&action.session);
+        let task = (answer.scope == GrantScope::Task).then_some(&action.task);
         let made = answer.by == grant.by
             && answer.scope == grant.scope
-            && offer.matcher.as_ref() == Some(&grant.matcher)
+            && (grant.session.as_ref(), grant.task.as_ref()) == (session, task)
+            && matcher.as_ref() == Some(&grant.matcher)
             && offer.lasts_ms.is_some_and(|lasts| answer.at_ms.saturating_add(lasts) >= grant.expires_ms)
             && action.principal == grant.principal;
         if !made {

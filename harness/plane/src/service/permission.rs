@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use env_contracts::{ApprovalNeed, Code, Contract, OutcomeKind, Principal, Problem, Scope, Verdict, Wanted};
+use env_contracts::{ApprovalNeed, Code, Contract, Limits, OutcomeKind, Principal, Problem, Scope, Verdict, Wanted};
 use glovebox_events::{Approval, ApprovalState, AskedFor, Asks, Matcher, PayloadRole, What};
 use glovebox_policy::Decision;
 use glovebox_runtime::Stop;
@@ -135,7 +135,7 @@ pub(super) fn narrowed(matcher: &Matcher, to: &Scope, own: &Contract) -> Result<
         network: named(&scope.network, &to.network, both.network),
         secrets: named(&scope.secrets, &to.secrets, both.secrets),
         identity: named(&scope.identity, &to.identity, both.identity),
-        limits: named(&scope.limits, &to.limits, both.limits),
+        limits: named_limits(scope.limits.as_ref(), to.limits.as_ref(), both.limits),
         state: named(&scope.state, &to.state, both.state),
         isolation: named(&scope.isolation, &to.isolation, both.isolation),
         data: named(&scope.data, &to.data, both.data),
@@ -152,6 +152,19 @@ pub(super) fn narrowed(matcher: &Matcher, to: &Scope, own: &Contract) -> Result<
 
 fn named<T>(asked: &Option<T>, given: &Option<T>, both: T) -> Option<T> {
     (asked.is_some() && given.is_some()).then_some(both)
+}
+
+/// Each limit by itself: one that was not named stays the tool's own.
+fn named_limits(asked: Option<&Limits>, given: Option<&Limits>, both: Limits) -> Option<Limits> {
+    let (asked, given) = (asked?, given?);
+    let mut out = Limits::default();
+    macro_rules! each {
+        ($($field:ident)+) => {
+            $( if asked.$field.is_some() && given.$field.is_some() { out.$field = both.$field; } )+
+        };
+    }
+    each!(wall idle cpu cpus memory pids storage inodes gpu output concurrency);
+    Some(out)
 }
 
 #[cfg(test)]
