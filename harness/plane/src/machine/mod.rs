@@ -152,7 +152,8 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             effects.push(Effect::Finish { observation: end.observation.clone() });
             effects.push(Effect::Wake);
         }
-        What::Erased { .. } => {}
+        // What was erased is beside the log; what the action is stays.
+        What::Erased { .. } => return Ok((action, effects)),
         What::GrantMade { .. }
         | What::GrantRevoked { .. }
         | What::Halted { .. }
