@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use env_contracts::{Code, DerivedEffects, OutcomeKind, Problem, Rate, Verdict};
-use glovebox_events::{ActionState, Answer, ApprovalState, DecidedAt, Right, What};
+use glovebox_events::{Action, ActionState, Answer, ApprovalState, DecidedAt, Right, What};
 use glovebox_runtime::{Room as Admitted, Stop};
 use glovebox_store::{Condition, Conflict};
 
@@ -136,8 +136,11 @@ impl ActionService {
             return Err(Refusal::from(halting::halted(&halt)).into());
         }
         debug_assert_eq!(flight.state(), ActionState::Running);
+        let mut carried = Carried { service: self.clone(), action: Some(flight.action().clone()) };
         let done = self.run(flight, ready, room, watch, stop).await;
-        self.ended(flight, done).await.map(|observation| Step::Done(Box::new(observation)))
+        let ended = self.ended(flight, done).await;
+        carried.action = None;
+        ended.map(|observation| Step::Done(Box::new(observation)))
     }
 
     /// How often the capability may be called: the tightest of what its
@@ -171,6 +174,29 @@ impl ActionService {
             }
             other => Problem::new(Code::BackendError, format!("not expected at a claim: {other:?}")).into(),
         }
+    }
+}
+
+/// A run that somebody carries. If they stop in the middle, because their
+/// caller is gone, it has an end all the same: nobody else takes it for lost
+/// while this process lives.
+struct Carried {
+    service: ActionService,
+    action: Option<Action>,
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        let (Some(action), Ok(tokio)) = (self.action.take(), tokio::runtime::Handle::try_current()) else { return };
+        let service = self.service.clone();
+        tokio.spawn(async move {
+            let known = service.parts.store.action(&action.principal.tenant, &action.id);
+            let running = |now: &Action| now.state == ActionState::Running && now.holder == action.holder;
+            if let Some(now) = known.ok().flatten().filter(running) {
+                // If it can't be written down now, the next process does it.
+                let _ = service.lost_holder(now).await;
+            }
+        });
     }
 }
 

@@ -72,7 +72,7 @@ impl ActionService {
         Ok(out)
     }
 
-    /// Ends an action whose process is gone. Returns whether it was we who
+    /// Ends an action whose process, or whoever carried it in this one, is gone. Returns whether it was we who
     /// did.
     pub(super) async fn lost_holder(&self, action: Action) -> Result<bool, Problem> {
         let Some(holder) = action.holder.clone() else { return Ok(false) };
@@ -82,7 +82,7 @@ impl ActionService {
         flight.story.0.effects.derived = effects;
         let refusal = if effects == DerivedEffects::External {
             flight.story.0.effects.side_effects = SideEffects::Possible;
-            let message = "the process that ran it is gone, and whether it took effect is not known";
+            let message = "whoever ran it is gone, and whether it took effect is not known";
             let problem = Problem::new(Code::Unknown, message);
             let problem = match verify {
                 Some(verify) => problem.with_help(format!("run `{verify}` to find out, before it is done again")),
@@ -90,7 +90,7 @@ impl ActionService {
             };
             Refusal::new(OutcomeKind::Unknown, problem).which("worker-lost")
         } else {
-            let message = "the process that ran it is gone; it can't have changed anything outside";
+            let message = "whoever ran it is gone; it can't have changed anything outside";
             Refusal::new(OutcomeKind::Interrupted, Problem::new(Code::Interrupted, message)).which("worker-lost")
         };
         flight.journal.event(self.now_ms(), What::HolderLost { holder })?;
