@@ -4,12 +4,7 @@ use glovebox_events::{ActionState, Answer, Answered, Approval, ApprovalState, As
 
 /// Records an answer, if it is one of those that were offered, to what was on
 /// the screen, in time.
-pub(super) fn answered(
-    approval: &mut Approval,
-    answer: &Answer,
-    asks: Asks,
-    at_ms: u64,
-) -> Result<(), &'static str> {
+pub(super) fn answered(approval: &mut Approval, answer: &Answer, asks: Asks, at_ms: u64) -> Result<(), &'static str> {
     if answer.seen != approval.digest {
         return Err("it answers another plan");
     }

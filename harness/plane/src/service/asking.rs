@@ -12,9 +12,9 @@ use super::{ActionService, Asking, looking};
 use crate::observe::Refusal;
 
 impl ActionService {
-    /// Opens an approval for what is bound, unless it was declined before,
-    /// nobody can answer, or too much was asked.
-    pub(super) async fn ask(&self, flight: &mut Flight, ready: &Ready, decision: &Decision) -> Result<Step, Halt> {
+    /// The question about what is bound, unless it was declined before or
+    /// nobody can answer.
+    pub(super) fn question(&self, flight: &mut Flight, ready: &Ready, decision: &Decision) -> Result<Approval, Halt> {
         self.declined_before(flight, &ready.bound.intent)?;
         if flight.asking == Asking::Never {
             return Err(unattended(decision).into());
@@ -29,7 +29,7 @@ impl ActionService {
         } else {
             AskedFor::Policy
         };
-        let approval = Approval {
+        Ok(Approval {
             id: self.parts.ids.random(),
             revision: flight.action().revision,
             digest: ready.bound.digest.clone(),
@@ -45,12 +45,11 @@ impl ActionService {
             nobody_reachable: false,
             state: ApprovalState::Pending,
             answer: None,
-        };
-        self.put_question(flight, approval).await
+        })
     }
 
-    /// Writes an approval down. What was asked is durable before anybody is
-    /// told.
+    /// Writes an approval down, unless too much was asked. What was asked is
+    /// durable before anybody is told.
     pub(super) async fn put_question(&self, flight: &mut Flight, mut approval: Approval) -> Result<Step, Halt> {
         let (now, settings) = (approval.opened_ms, &self.parts.settings);
         let after = |span: std::time::Duration| now.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));

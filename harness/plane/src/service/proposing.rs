@@ -58,7 +58,10 @@ impl ActionService {
             Verdict::Allow => Right::Policy,
             _ => match self.grant_for(flight, &ready)? {
                 Some(grant) => Right::Grant { grant },
-                None => return self.ask(flight, &ready, &decision).await,
+                None => {
+                    let approval = self.question(flight, &ready, &decision)?;
+                    return self.put_question(flight, approval).await;
+                }
             },
         };
         if flight.asking == super::Asking::Leave && flight.proposing {

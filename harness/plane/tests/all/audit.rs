@@ -33,6 +33,12 @@ impl House {
         events.iter().map(|logged| logged.event.what.name()).collect()
     }
 
+    /// After every end nothing of a run is left.
+    pub(crate) fn nothing_left(&self) {
+        let left = fs_err::read_dir(self.path("state/run")).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "a run folder was left behind");
+    }
+
     pub(crate) fn pending(&self) -> BTreeSet<Id> {
         let filter = ApprovalFilter { states: vec![ApprovalState::Pending], ..ApprovalFilter::default() };
         let page = self.store.approvals(&name("local"), &filter).unwrap();
@@ -48,7 +54,8 @@ impl House {
             assert_eq!(stored.as_ref(), Some(action), "the log and the record of `{id}` differ");
         }
         let grants = self.store.grants(&name("local"), &GrantFilter::default()).unwrap();
-        let stored: BTreeMap<_, _> = grants.into_iter().map(|grant| ((name("local"), grant.id.clone()), grant)).collect();
+        let stored: BTreeMap<_, _> =
+            grants.into_iter().map(|grant| ((name("local"), grant.id.clone()), grant)).collect();
         assert_eq!(stored, live.grants, "the log and the records of grants differ");
         assert_eq!(self.store.halted().unwrap(), live.halt);
 

@@ -2,13 +2,11 @@
 //! is asked again.
 
 use env_contracts::{Code, OutcomeKind};
-use glovebox_events::{AskedFor, ApprovalState};
+use glovebox_events::{ApprovalState, AskedFor};
 use glovebox_plane::{Reply, Submitted};
 
 use crate::fake::{WRITE, returned};
-use crate::house::{
-    CLASSES, Ground, House, Setup, approval, digest, done, offered, person, put_policy, waiting,
-};
+use crate::house::{CLASSES, Ground, House, Setup, approval, digest, done, offered, person, put_policy, waiting};
 
 #[test]
 fn edited_arguments_are_a_new_plan_with_an_approval_of_its_own() {
@@ -75,6 +73,7 @@ fn drifts(house: &House, args: &str, change: impl FnOnce() -> Option<House>) -> 
     assert_eq!(done(house.resume(&action)).outcome.code, None);
     assert_eq!(house.ground.ran(&action.id), 1);
     house.audit(&["s1"]);
+    house.nothing_left();
     asked.changed
 }
 

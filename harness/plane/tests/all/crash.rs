@@ -217,7 +217,9 @@ fn a_process_that_is_killed_at_any_boundary_leaves_nothing_lost_and_nothing_doub
         if (seen.outcome.to_string().as_str(), ran) != (outcome, runs) {
             wrong.push(format!("{doing} {at}: {} after {ran} runs, not {outcome} after {runs}", seen.outcome));
         }
-        if seen.outcome.kind == OutcomeKind::Unknown && !seen.outcome.help.as_ref().unwrap().contains("before it is done again") {
+        if seen.outcome.kind == OutcomeKind::Unknown
+            && !seen.outcome.help.as_ref().unwrap().contains("before it is done again")
+        {
             wrong.push(format!("{doing} {at}: no next step: {:?}", seen.outcome));
         }
         // Nothing wakes up again, and every id has an answer.

@@ -100,14 +100,7 @@ fn came_of_it(rules: &str, asking: Asking, known: bool, said: Said) -> (OutcomeK
 
 #[test]
 fn every_rule_mode_reviewer_answer_and_assurance_has_its_own_outcome() {
-    let said = [
-        Said::Nothing,
-        Said::Once,
-        Said::OnceWithKey,
-        Said::Decline,
-        Said::DeclineWithKey,
-        Said::OnceByAnAgent,
-    ];
+    let said = [Said::Nothing, Said::Once, Said::OnceWithKey, Said::Decline, Said::DeclineWithKey, Said::OnceByAnAgent];
     let (mut wrong, mut kinds) = (Vec::new(), BTreeSet::new());
     for (rule, text) in RULES {
         for asking in [Asking::Leave, Asking::Never] {
@@ -172,7 +165,8 @@ fn neither_the_agent_that_asks_nor_one_of_its_chain_approves_under_any_name() {
 
 #[test]
 fn the_same_tool_with_other_arguments_can_have_another_verdict() {
-    let rules = "permit (principal, action, resource) when { context.args has text && context.args.text == \"harmless\" };";
+    let rules =
+        "permit (principal, action, resource) when { context.args has text && context.args.text == \"harmless\" };";
     let house = House::of(&Setup::of(&[WRITE]).rules(rules));
     house.runs_well();
     let kind = |args| done(house.send(house.asked("fake.write", args)).unwrap()).outcome.kind;

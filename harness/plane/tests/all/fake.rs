@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use env_contracts::{Access, Clause, Contract, Digest, Id, Persistence, Problem};
 use glovebox_runtime::job::{End, Frame, JobUsage};
-use glovebox_runtime::{
-    Backend, Bound, BoxFuture, Cleared, Enforcement, Ports, Prepared, Registered, RunReport,
-};
+use glovebox_runtime::{Backend, Bound, BoxFuture, Cleared, Enforcement, Ports, Prepared, Registered, RunReport};
 
 /// What a run does: it sees the bound plan and its ports, and says how it ends.
 pub(crate) type Script = dyn Fn(&Bound, &mut Ports) -> End + Send + Sync;

@@ -120,11 +120,16 @@ fn put_grant(house: &House, change: impl FnOnce(&mut Grant)) {
         revoked: None,
     };
     change(&mut grant);
-    let body = serde_json::to_vec(&grant).unwrap();
+    put(house, &grant);
+}
+
+/// Writes a grant into the database.
+fn put(house: &House, grant: &Grant) {
+    let body = serde_json::to_vec(grant).unwrap();
     let written = database(&house.ground).execute(
         "INSERT OR REPLACE INTO grants (tenant, id, user, session, expires_ms, revoked, body) \
-         VALUES ('local', ?, 'u', NULL, ?, 0, ?)",
-        params![grant.id.as_str(), grant.expires_ms, body],
+         VALUES ('local', ?, 'u', ?, ?, 0, ?)",
+        params![grant.id.as_str(), grant.session.as_ref().map(env_contracts::Id::as_str), grant.expires_ms, body],
     );
     assert_eq!(written.unwrap(), 1);
 }
@@ -151,24 +156,31 @@ fn a_real_grant_is_not_longer_wider_or_anothers_for_a_changed_row() {
     let action = house.waits("fake.write", r#"{"count":1}"#);
     let settled = house.reply(&person("u"), Some(mira()), offered(approval(&action), "session", None)).unwrap();
     let real = settled.grant.unwrap();
-    let runs = |house: &House| matches!(house.send(house.asked("fake.write", "{}")).unwrap(), Submitted::Done(_));
-    assert!(runs(&house));
-    let ran = house.ground.runs().len();
+    let runs = |session: &str| {
+        let mut submission = house.asked("fake.write", r#"{"count":1}"#);
+        submission.context.session = id(session);
+        matches!(house.send(submission).unwrap(), Submitted::Done(_))
+    };
+    assert!(runs("s1"));
     let later = real.expires_ms + 1;
-    type Change<'a> = Box<dyn FnOnce(&mut Grant) + 'a>;
-    let changes: Vec<Change<'_>> = vec![
-        Box::new(|grant| grant.expires_ms = later + 10_000_000),
-        Box::new(|grant| grant.scope = glovebox_events::GrantScope::Rule),
-        Box::new(|grant| grant.matcher = glovebox_events::Matcher::Intent { intent: action.intent.clone().unwrap() }),
-        Box::new(|grant| grant.by.name = "u".parse().unwrap()),
+    let intent = action.intent.clone().unwrap();
+    let with = |change: &dyn Fn(&mut Grant)| {
+        let mut grant = real.clone();
+        change(&mut grant);
+        grant
+    };
+    let changed = [
+        with(&|grant| grant.expires_ms = later),
+        with(&|grant| grant.scope = glovebox_events::GrantScope::Rule),
+        with(&|grant| grant.session = None),
+        with(&|grant| grant.matcher = glovebox_events::Matcher::Intent { intent: intent.clone() }),
+        with(&|grant| grant.by.name = "u".parse().unwrap()),
+        with(&|grant| grant.by.assurance = env_contracts::Assurance::Passkey),
     ];
-    for (number, change) in changes.into_iter().enumerate() {
-        put_grant(&house, |grant| {
-            *grant = real.clone();
-            change(grant);
-        });
-        let submission = house.asked("fake.write", r#"{"count":1}"#);
-        assert!(matches!(house.send(submission).unwrap(), Submitted::Waiting(_)), "change {number}");
+    for grant in changed {
+        put(&house, &grant);
+        assert!(!runs("s1") && !runs("s2"), "{grant:?}");
     }
-    assert_eq!(house.ground.runs().len(), ran);
+    put(&house, &real);
+    assert!(runs("s1") && !runs("s2"), "the real one still holds where it did");
 }

@@ -1,9 +1,13 @@
 //! What a person allowed for more than once: what it covers, and what not.
 
+use std::sync::Arc;
+
 use env_contracts::Code;
 use glovebox_events::{Action, Grant, Right};
-use glovebox_plane::{Asking, Submission, Submitted};
+use glovebox_plane::{Asking, Submission, Submitted, Unwatched};
+use glovebox_runtime::Stop;
 
+use crate::between::{Between, Moment};
 use crate::fake::WRITE;
 use crate::house::{House, Setup, agent, approval, done, id, person, waiting};
 use crate::people::mira;
@@ -119,4 +123,28 @@ fn policy_outranks_a_grant_and_a_grant_helps_where_nobody_can_be_asked() {
     let strict = House::open(&house.ground, &setup);
     let seen = done(strict.send(strict.asked("fake.write", "{}")).unwrap());
     assert_eq!(seen.outcome.code, Some(Code::PolicyDenied));
+}
+
+/// It is taken back after everything was looked at, right before the claim.
+#[test]
+fn a_grant_that_is_taken_back_at_the_last_moment_lets_nothing_past() {
+    let (house, _, grant) = granted("session");
+    let service = house.service.clone();
+    let late = House::open_over(&house.ground, &Setup::of(&[WRITE]), |store| {
+        Between::new(store, move |moment| {
+            if moment == Moment::Before(1) {
+                tokio::task::block_in_place(|| {
+                    let handle = tokio::runtime::Handle::current();
+                    handle.block_on(service.revoke(&person("u"), &grant.id)).unwrap();
+                });
+            }
+            true
+        })
+    });
+    late.on_run(|_, _| panic!("it ran by a grant that is no more"));
+    let (submission, service) = (late.asked("fake.write", "{}"), late.service.clone());
+    let submit =
+        late.ground.tokio.spawn(async move { service.submit(submission, Arc::new(Unwatched), &Stop::default()).await });
+    waiting(late.block_on(submit).unwrap().unwrap());
+    late.audit(&["s1"]);
 }

@@ -31,9 +31,11 @@ fn an_approval_runs_nothing_and_whoever_asked_runs_it_once() {
     assert_eq!(house.ground.ran(&action.id), 0, "approving ran it");
     let seen = done(house.resume(&action));
     assert_eq!(seen.outcome.code, None, "{:?}", seen.outcome);
+    assert_eq!(house.now(&action.id).approval.unwrap().state, ApprovalState::Consumed, "the right is used up");
     assert_eq!(done(house.resume(&action)), seen, "the result is what it was");
     assert_eq!(house.ground.ran(&action.id), 1);
     house.audit(&["s1"]);
+    house.nothing_left();
 }
 
 #[test]
@@ -55,7 +57,8 @@ fn who_waits_gets_the_result_when_a_person_has_answered() {
             changes.changed().await.unwrap();
         }
     };
-    let (submitted, _) = house.block_on(async { tokio::join!(house.service.submit(submission, watch, &stop), answered) });
+    let (submitted, _) =
+        house.block_on(async { tokio::join!(house.service.submit(submission, watch, &stop), answered) });
     let seen = done(submitted.unwrap());
     assert_eq!(seen.outcome.code, None, "{:?}", seen.outcome);
     assert_eq!(house.ground.ran(&seen.action_id), 1);

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use env_contracts::{
-    Access, ActionRequest, Assurance, ByteSize, Ceiling, Digest, Id, Name, Observation, Principal, Problem, Profiles,
-    Scope,
+    Access, ActionRequest, ByteSize, Ceiling, Digest, Id, Name, Observation, Principal, Problem, Profiles, Scope,
 };
 use glovebox_artifacts::ArtifactStore;
 use glovebox_events::Action;
@@ -179,10 +178,8 @@ impl House {
         fs_err::create_dir_all(&state).unwrap();
         let scripted = Scripted { script: ground.script.clone(), ran: ground.path("ran") };
         let (runtime, authority) = Runtime::new(vec![Arc::new(scripted)]);
-        let builtin = |manifest: &String| Builtin {
-            manifest: format!("{HEAD}{manifest}").leak(),
-            component: setup.component,
-        };
+        let builtin =
+            |manifest: &String| Builtin { manifest: format!("{HEAD}{manifest}").leak(), component: setup.component };
         let registry = Registry::new(state.join("tools"), setup.manifests.iter().map(builtin).collect());
         let rules = setup.rules.as_ref().map(|rules| {
             let folder = ground.path("policy");
@@ -378,6 +375,3 @@ pub(crate) fn person(user: &str) -> Principal {
 pub(crate) fn agent(user: &str, agent: &str) -> Principal {
     Principal { agent: Some(name(agent)), ..person(user) }
 }
-
-/// What a login is worth.
-pub(crate) const LOGIN: Assurance = Assurance::ConsoleLogin;

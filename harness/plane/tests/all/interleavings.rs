@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use crate::between::{Between, Moment};
 use crate::fake::{TOOL, WRITE};
-use crate::house::{Ground, House, Setup, id, name, offered, person, put_policy, CLASSES};
+use crate::house::{CLASSES, Ground, House, Setup, id, name, offered, person, put_policy};
 
 const ASK: &str = "permit (principal, action, resource) when { context has approval };\n\
      permit (principal, action, resource) when { context.effects == \"none\" };";
@@ -26,11 +26,20 @@ const DENY: &str = "forbid (principal, action, resource) when { context.effects 
 /// One thing that somebody does.
 #[derive(Debug, Clone)]
 enum Move {
-    Submit { count: u8, key: Option<u8> },
+    Submit {
+        count: u8,
+        key: Option<u8>,
+    },
     Harmless,
     Resume(u8),
-    Answer { of: u8, offer: &'static str },
-    Edit { of: u8, count: u8 },
+    Answer {
+        of: u8,
+        offer: &'static str,
+    },
+    Edit {
+        of: u8,
+        count: u8,
+    },
     Cancel(u8),
     Recover,
     Later(u64),
@@ -45,7 +54,10 @@ enum Move {
     Restart,
     /// The process dies at the commit after so many: before it, or after it and
     /// before it knows.
-    DieAt { commits: i32, after: bool },
+    DieAt {
+        commits: i32,
+        after: bool,
+    },
 }
 
 /// A process, and the moment at which it dies.
@@ -64,7 +76,9 @@ impl Process {
         let house = House::open_over(ground, setup, move |store| {
             Between::new(store, move |moment| {
                 let last = match moment {
-                    Moment::Before(_) => hook_left.fetch_sub(1, Ordering::SeqCst) <= 0 && !hook_after.load(Ordering::SeqCst),
+                    Moment::Before(_) => {
+                        hook_left.fetch_sub(1, Ordering::SeqCst) <= 0 && !hook_after.load(Ordering::SeqCst)
+                    }
                     Moment::After(_) => hook_left.load(Ordering::SeqCst) < 0,
                     Moment::Read => false,
                 };

@@ -52,6 +52,21 @@ fn a_session_that_asks_too_often_is_told_so_and_nobody_is_asked() {
 }
 
 #[test]
+fn a_tool_is_called_no_more_often_than_its_manifest_says() {
+    let tool = WRITE.replace("entry =", "rate = { calls = 2, per = \"1m\" }\nentry =");
+    let house = House::of(&Setup::of(&[tool.as_str()]).rules("permit (principal, action, resource);"));
+    house.runs_well();
+    let call = || done(house.send(house.asked("fake.write", "{}")).unwrap()).outcome;
+    assert_eq!((call().code, call().code), (None, None));
+    let third = call();
+    assert_eq!((third.to_string().as_str(), third.retryable), ("busy(rate)", true));
+    assert_eq!(house.ground.runs().len(), 2);
+    house.ground.clock.forward(Duration::from_millis(60_001));
+    assert_eq!(call().code, None);
+    house.audit(&["s1"]);
+}
+
+#[test]
 fn without_a_limit_in_time_a_question_waits_for_ever() {
     let mut setup = Setup::of(&[WRITE]);
     setup.settings.ttl = None;

@@ -67,6 +67,67 @@ fn a_run_is_cancelled_from_another_process_and_answered_exactly_once() {
 }
 
 #[test]
+fn whoever_waits_for_an_answer_is_told_when_it_is_cancelled_elsewhere() {
+    let setup = Setup::of(&[WRITE]);
+    let house = House::of(&setup);
+    let other = House::open(&house.ground, &setup);
+    let mut submission = house.asked("fake.write", "{}");
+    submission.asking = glovebox_plane::Asking::Wait;
+    let stop = Stop::default();
+    let submit = house.service.submit(submission, Arc::new(Unwatched), &stop);
+    let cancel = async {
+        let mut changes = other.store.changes().unwrap();
+        while other.pending().is_empty() {
+            changes.changed().await.unwrap();
+        }
+        let filter = ActionFilter { states: vec![ActionState::WaitingApproval], ..ActionFilter::default() };
+        let action = other.store.actions(&name("local"), &filter).unwrap().items.remove(0);
+        other.service.cancel(&person("u"), &action.id, "cancelled").await.unwrap()
+    };
+    let (submitted, view) = house.block_on(async { tokio::join!(submit, cancel) });
+    let seen = done(submitted.unwrap());
+    assert_eq!(seen.outcome.kind, OutcomeKind::Interrupted);
+    assert_eq!(*view.observation.unwrap(), seen);
+    house.audit(&["s1"]);
+}
+
+#[test]
+fn whoever_stops_listening_leaves_a_question_pending_and_a_run_with_an_end() {
+    let house = House::of(&Setup::of(&[WRITE]));
+    let gone = |submission: glovebox_plane::Submission, state: ActionState| {
+        let service = house.service.clone();
+        let task = house.ground.tokio.spawn(async move {
+            let stop = Stop::default();
+            drop(service.submit(submission, Arc::new(Unwatched), &stop).await);
+        });
+        let filter = ActionFilter { states: vec![state], ..ActionFilter::default() };
+        let action = loop {
+            if let Some(action) = house.store.actions(&name("local"), &filter).unwrap().items.pop() {
+                break action;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        task.abort();
+        assert!(house.block_on(task).unwrap_err().is_cancelled());
+        action
+    };
+    let mut waits = house.asked("fake.write", "{}");
+    waits.asking = glovebox_plane::Asking::Wait;
+    let action = gone(waits, ActionState::WaitingApproval);
+    assert!(house.pending().contains(approval(&action)), "the channel closed, and the question with it");
+    house.answer(approval(&action), "session", None).unwrap();
+    runs_until_stopped(&house);
+    let running = gone(house.asked("fake.write", r#"{"count":1}"#), ActionState::Running);
+    while house.now(&running.id).state == ActionState::Running {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let seen = done(house.resume(&running));
+    assert_eq!(seen.outcome.kind, OutcomeKind::Unknown, "it may have changed something: {:?}", seen.outcome);
+    assert_eq!(house.ground.ran(&running.id), 1);
+    house.audit(&["s1"]);
+}
+
+#[test]
 fn what_waits_or_is_approved_is_cancelled_without_a_run_and_its_card_is_gone() {
     let house = House::of(&Setup::of(&[WRITE]));
     let (pending, approved) = (house.waits("fake.write", "{}"), house.waits("fake.write", "{}"));
@@ -137,7 +198,9 @@ fn a_stop_of_everything_reaches_what_runs_what_waits_and_what_was_granted() {
 /// The stop comes after everything was looked at, right before the claim.
 #[test]
 fn a_stop_that_comes_at_the_last_moment_still_stops() {
-    for (rules, answered) in [(ALLOW, false), ("permit (principal, action, resource) when { context has approval };", true)] {
+    for (rules, answered) in
+        [(ALLOW, false), ("permit (principal, action, resource) when { context has approval };", true)]
+    {
         let ground = Ground::new();
         let setup = Setup::of(&[WRITE]).rules(rules);
         let plain = House::open(&ground, &setup);
@@ -159,15 +222,10 @@ fn a_stop_that_comes_at_the_last_moment_still_stops() {
                 true
             })
         });
-        let went = house.block_on(async {
-            let (house, action) = (&house, &action);
-            let (watch, stop) = (Arc::new(Unwatched), Stop::default());
-            let leave = glovebox_plane::Asking::Leave;
-            match action {
-                Some(action) => house.service.resume(&action.principal, &action.id, leave, watch, &stop).await,
-                None => house.service.submit(house.asked("fake.write", "{}"), watch, &stop).await,
-            }
-        });
+        let went = match &action {
+            Some(action) => house.resume_as(&action.principal, &action.id, glovebox_plane::Asking::Leave),
+            None => house.send(house.asked("fake.write", "{}")),
+        };
         let seen = done(went.unwrap());
         assert!(matches!(seen.outcome.code, Some(Code::Halted | Code::Interrupted)), "{:?}", seen.outcome);
         assert!(ground.runs().is_empty());
@@ -190,13 +248,6 @@ fn erasing_takes_words_and_contents_and_leaves_what_happened() {
     assert_eq!(house.kinds(&action.id), [before, vec!["erased"]].concat());
     assert!(house.service.action(&person("u"), &action.id).unwrap().observation.is_none());
     house.audit(&["s1"]);
-    let folder = house.ground.path("state");
-    drop(house);
-    for file in fs_err::read_dir(folder).unwrap().map(Result::unwrap).filter(|file| file.path().is_file()) {
-        let bytes = fs_err::read(file.path()).unwrap();
-        let found = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
-        assert!(!found("a secret name") && !found("not this name"), "{:?}", file.path());
-    }
 }
 
 /// A house whose store takes so many commits, then none until it is told.
