@@ -104,10 +104,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Policy(command) => commands::policy::run(command, &config),
         Command::Audit(command) => commands::audit::run(command, &config),
         Command::Db(command) => commands::db::run(command, &config),
-        Command::Doctor(_)
-        | Command::Explain(_)
-        | Command::Completions(_)
-        | Command::Reference(_) => {
+        Command::Doctor(_) | Command::Explain(_) | Command::Completions(_) | Command::Reference(_) => {
             unreachable!("answered above")
         }
     }

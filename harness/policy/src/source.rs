@@ -46,12 +46,7 @@ impl Sources {
     fn shipped() -> Self {
         let file = |(name, text): (&str, &str)| File { name: name.to_owned(), text: text.to_owned() };
         let [rules, approvers, tests] = SHIPPED;
-        Self {
-            rules: vec![file(rules)],
-            approvers: Some(file(approvers)),
-            tests: vec![file(tests)],
-            paths: Vec::new(),
-        }
+        Self { rules: vec![file(rules)], approvers: Some(file(approvers)), tests: vec![file(tests)], paths: Vec::new() }
     }
 
     fn of_folder(dir: &Path) -> Result<Self, PolicyError> {

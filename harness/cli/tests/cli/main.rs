@@ -4,13 +4,19 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect fails there")]
 
 mod artifacts;
+mod audit;
 mod bad_input;
+mod decisions;
 mod host;
 mod main_job;
 mod profiles;
+mod people;
+mod policy;
 mod programs;
 mod reference;
 mod repeat;
+mod same_user;
 mod support;
+mod terminal;
 mod tools;
 mod typed;

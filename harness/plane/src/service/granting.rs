@@ -150,12 +150,7 @@ fn same(a: &Principal, b: &Principal) -> bool {
 
 /// Whether a grant covers what would run. What goes beyond the tool's contract
 /// has to be named by it.
-pub(super) fn covers(
-    grant: &Grant,
-    flight: &Flight,
-    planned: &Planned,
-    bound: Option<(&Digest, &BoundFacts)>,
-) -> bool {
+pub(super) fn covers(grant: &Grant, flight: &Flight, planned: &Planned, bound: Option<(&Digest, &BoundFacts)>) -> bool {
     match &grant.matcher {
         Matcher::Intent { intent } => bound.is_some_and(|(own, _)| own == intent),
         Matcher::Capability { capability, artifact, contract, workspace, arguments } => {

@@ -82,10 +82,7 @@ impl ActionService {
         let fresh = action.state == ActionState::Requested;
         let revision = action.revision + u32::from(fresh && action.plan.is_some());
         let id: Id = action.id.clone();
-        let wanted = Wanted {
-            name: action.capability.name.clone(),
-            version: Some(action.capability.version.clone()),
-        };
+        let wanted = Wanted { name: action.capability.name.clone(), version: Some(action.capability.version.clone()) };
         let tool = parts.registry.callable_by(&wanted, &flight.principal, &parts.profiles)?;
         let asked = Asked {
             tool: &tool,

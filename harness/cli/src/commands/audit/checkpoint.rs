@@ -57,10 +57,8 @@ pub(super) fn read(path: &Path, key: &str) -> Result<Checkpoint, Problem> {
     let mut text = String::new();
     let file = File::from(files::open(path)?);
     file.take(MAX_FILE).read_to_string(&mut text).map_err(|error| unreadable(error.to_string()))?;
-    checked(&text, &key).map_err(|problem| Problem {
-        message: format!("`{}`: {}", path.display(), problem.message),
-        ..problem
-    })
+    checked(&text, &key)
+        .map_err(|problem| Problem { message: format!("`{}`: {}", path.display(), problem.message), ..problem })
 }
 
 fn checked(text: &str, key: &PublicKey) -> Result<Checkpoint, Problem> {

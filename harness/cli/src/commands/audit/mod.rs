@@ -43,7 +43,11 @@ struct Report<'a> {
     checkpoint: Option<Since>,
     log: &'a AuditReport,
     /// What the log adds up to, against what the store has.
-    state: Result<&'a Replayed, &'a Problem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a Replayed>,
+    /// Why that could not be found out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<&'a Problem>,
 }
 
 /// The checkpoint that a log was compared with.
@@ -69,9 +73,14 @@ fn verify(args: &VerifyArgs, config: &Config) -> Result<ExitCode, Problem> {
     // A log with faults may add up to nothing: that is one more of them.
     let state = replay::compare(&store);
     let sound = log.sound() && state.as_ref().is_ok_and(|state| state.faults == 0);
-    let code = if sound { 0 } else { Code::StoreCorrupt.exit_code() };
-    let report =
-        Report { sound, checkpoint: checkpoint.as_ref().map(Since::of), log: &log, state: state.as_ref() };
+    let code = if sound { 0 } else { Code::AuditBroken.exit_code() };
+    let report = Report {
+        sound,
+        checkpoint: checkpoint.as_ref().map(Since::of),
+        log: &log,
+        state: state.as_ref().ok(),
+        unread: state.as_ref().err(),
+    };
     printed(if args.json { print::json(&report) } else { report.print() }, code)
 }
 
@@ -82,9 +91,11 @@ impl Report<'_> {
         for finding in &self.log.findings {
             fault(&finding.to_string())?;
         }
-        match self.state {
-            Ok(state) => state.findings.iter().try_for_each(|finding| fault(finding))?,
-            Err(problem) => fault(&format!("the log does not add up: {}", problem.message))?,
+        if let Some(state) = self.state {
+            state.findings.iter().try_for_each(|finding| fault(finding))?;
+        }
+        if let Some(problem) = self.unread {
+            fault(&format!("the log does not add up: {}", problem.message))?;
         }
         let more = |faults: u64, listed: usize| faults.saturating_sub(listed as u64);
         let unlisted = more(self.log.faults, self.log.findings.len())
@@ -95,10 +106,13 @@ impl Report<'_> {
         let AuditReport { logs, events, payloads, erased, .. } = self.log;
         let (style, word) = if self.sound { (SUCCEEDED, "sound") } else { (FAILED, "not sound") };
         write!(out, "{style}{word}{style:#}  {events} events in {logs} logs, {payloads} contents, {erased} erased")?;
-        if let Ok(Replayed { actions, grants, .. }) = self.state {
+        if let Some(Replayed { actions, grants, .. }) = self.state {
             write!(out, "; they add up to {actions} actions and {grants} grants")?;
         }
         writeln!(out)?;
+        if !self.sound {
+            writeln!(out, "  hint: {}", Code::AuditBroken.remedy())?;
+        }
         match &self.checkpoint {
             Some(since) => writeln!(out, "  compared with the checkpoint of {} ({} logs)", since.made, since.logs),
             None => writeln!(

@@ -59,7 +59,14 @@ pub(super) fn compare(store: &Sqlite) -> Result<Replayed, Problem> {
 }
 
 fn once(store: &Sqlite) -> Result<Replayed, Problem> {
-    let mut reader = Reader { store, line: Vec::new(), live: Live::default(), tenants: BTreeSet::new(), out: Replayed::default(), failed: None };
+    let mut reader = Reader {
+        store,
+        line: Vec::new(),
+        live: Live::default(),
+        tenants: BTreeSet::new(),
+        out: Replayed::default(),
+        failed: None,
+    };
     match store.export(&mut reader, ExportFormat::Ndjson, &ExportFilter::default()) {
         Ok(_) => {}
         Err(ExportError::Problem(problem)) => return Err(problem),

@@ -52,12 +52,7 @@ fn policy(config: &Config, places: &Places) -> Result<String, Problem> {
         0 => String::new(),
         many => format!("; {many} warnings, which `glovebox policy check` lists"),
     };
-    Ok(format!(
-        "{name}, revision {}: {} rules, {} tests hold{warnings}",
-        revision.short(),
-        report.rules,
-        report.tests
-    ))
+    Ok(format!("{name}, revision {}: {} rules, {} tests hold{warnings}", revision.short(), report.rules, report.tests))
 }
 
 fn profiles(config: &Config) -> Result<String, Problem> {

@@ -1,0 +1,197 @@
+//! What another process of the same user can do to decisions, and what not:
+//! SECURITY.md says the same for each mode.
+
+use env_contracts::Name;
+use glovebox_events::{Action, ActionState, ApprovalState, LogKey};
+use glovebox_store::{Commit, Options, Record, Sqlite, Store as _};
+
+use crate::people::{Asked, PASSPHRASE, ended};
+use crate::support::{House, files, talker};
+
+impl House {
+    /// A house where what can't be undone needs `mira`'s passphrase.
+    fn with_mira() -> Self {
+        let house = Self::new();
+        house.has_a_tool_that_deletes();
+        house.has_an_approver();
+        house
+    }
+
+    /// Writes into the database what nobody decided, as any program of the
+    /// user can: the state of an action and of its approval, and no event.
+    fn forges(&self, asked: &Asked, forge: impl FnOnce(&mut Action)) {
+        let tenant: Name = "local".parse().unwrap();
+        let store = Sqlite::open(&self.state(), &Options { create: false }).unwrap();
+        let mut action = store.action(&tenant, &asked.action.parse().unwrap()).unwrap().unwrap();
+        forge(&mut action);
+        let mut commit = Commit::new(LogKey { tenant, session: action.session.clone() });
+        commit.records.push(Record::Action(Box::new(action)));
+        tokio::runtime::Runtime::new().unwrap().block_on(store.commit(commit)).unwrap();
+    }
+
+    fn action(&self, id: &str) -> Action {
+        let store = Sqlite::open(&self.state(), &Options { create: false }).unwrap();
+        store.action(&"local".parse().unwrap(), &id.parse().unwrap()).unwrap().unwrap()
+    }
+
+    /// An action that `mira` approved and that ran.
+    fn that_mira_approved(&self) -> Action {
+        let asked = Asked::of(&self.run(&["run", "x.delete", "--agent", "coder", "--json", "--task", "genuine"]));
+        let settled = self.mira_approves(&asked.approval, PASSPHRASE).ok().json();
+        assert_eq!(settled["approval"]["answer"]["by"]["assurance"], "console-login");
+        self.resumes(&asked.action).ok();
+        self.action(&asked.action)
+    }
+}
+
+#[test]
+fn what_can_not_be_undone_is_approved_by_passphrase_alone() {
+    let house = House::with_mira();
+    let asked = house.asks_to_delete();
+    let card = house.json(&["approvals", "show", &asked.approval]);
+    assert_eq!(card["classes"], serde_json::json!(["person"]));
+    let offers: Vec<&str> =
+        card["offers"].as_array().unwrap().iter().map(|offer| offer["id"].as_str().unwrap()).collect();
+    assert_eq!(offers, ["once", "decline", "decline-and-stop"], "a grant is not enough for it");
+    house.refuses(&["approvals", "approve", &asked.approval], 36, "not-eligible", &["same-user", "person"]);
+    let wrong = house.mira_approves(&asked.approval, "another four words");
+    assert_eq!((wrong.code, &wrong.json()["problem"]["code"]), (28, &"credential-wrong".into()));
+    assert_eq!(house.resumes(&asked.action).code, 38);
+    house.mira_approves(&asked.approval, PASSPHRASE).ok();
+    house.resumes(&asked.action).ok();
+}
+
+#[test]
+fn nothing_that_approves_lies_in_a_file() {
+    let house = House::with_mira();
+    house.that_mira_approved();
+    let home = house.path("");
+    let list = fs_err::read_to_string(house.path("config/glovebox/approvers.toml")).unwrap();
+    assert!(list.contains("mira") && !list.contains("secret"), "{list}");
+    for name in files(home.as_ref()) {
+        let Ok(bytes) = fs_err::read(house.path(&name)) else { continue };
+        let holds = bytes.windows(PASSPHRASE.len()).any(|window| window == PASSPHRASE.as_bytes());
+        assert!(!holds, "the passphrase is in {name}");
+    }
+}
+
+#[test]
+fn a_row_that_says_approved_is_no_approval() {
+    let house = House::with_mira();
+    let genuine = house.that_mira_approved().approval.unwrap().answer.unwrap();
+    for (what, signature) in [("without a signature", None), ("with that of another", genuine.signature.clone())] {
+        let asked = Asked::of(&house.run(&[
+            "run",
+            "x.delete",
+            "--agent",
+            "coder",
+            "--json",
+            "--task",
+            &what.replace(' ', "-"),
+        ]));
+        let (answer, signature) = (genuine.clone(), signature);
+        house.forges(&asked, |action| {
+            let approval = action.approval.as_mut().unwrap();
+            let mut answer = answer;
+            (answer.approval, answer.seen) = (approval.id.clone(), approval.digest.clone());
+            answer.signature = signature;
+            (approval.state, approval.answer) = (ApprovalState::Approved, Some(answer));
+            (action.state, action.version) = (ActionState::Authorized, action.version + 1);
+        });
+        let (exit, code, message) = ended(&house.resumes(&asked.action));
+        assert_eq!((exit, code.as_str()), (29, "signature-invalid"), "{what}: {message}");
+        assert!(message.contains("is not `mira`'s"), "{what}: {message}");
+    }
+    // And whoever looks at the log sees that no event says so.
+    let report = house.run(&["audit", "verify", "--json"]);
+    assert_eq!((report.code, &report.json()["state"]["faults"]), (58, &2.into()), "{}", report.stdout);
+}
+
+#[test]
+fn a_row_can_not_lower_what_an_answer_has_to_show() {
+    let house = House::with_mira();
+    let genuine = house.that_mira_approved().approval.unwrap().answer.unwrap();
+    let asked = house.asks_to_delete();
+    house.forges(&asked, |action| {
+        let approval = action.approval.as_mut().unwrap();
+        let mut answer = genuine;
+        (answer.approval, answer.seen, answer.signature) = (approval.id.clone(), approval.digest.clone(), None);
+        // An assurance that needs no signature: policy is asked what it is worth.
+        answer.by.assurance = env_contracts::Assurance::SameUser;
+        (approval.state, approval.answer) = (ApprovalState::Approved, Some(answer));
+        (action.state, action.version) = (ActionState::Authorized, action.version + 1);
+    });
+    let ran = house.resumes(&asked.action);
+    assert_eq!(ran.code, 38, "it ran: {}", ran.stdout);
+    assert_ne!(Asked::of(&ran).approval, asked.approval, "it is asked anew");
+}
+
+#[test]
+fn a_tool_can_not_be_replaced_under_its_name() {
+    let house = House::with_mira();
+    let asked = house.asks_to_delete();
+    let other = house.file("other.wasm", talker(2));
+    let manifest = house.path("deleter.toml");
+    house.refuses(&["tool", "add", &other, "--manifest", &manifest], 2, "tool-conflict", &["x.delete@1.0.0"]);
+    // Nor behind the registry's back.
+    house.mira_approves(&asked.approval, PASSPHRASE).ok();
+    let file =
+        files(&house.state()).into_iter().find(|name| name.starts_with("tools/x.delete/") && name.ends_with(".wasm"));
+    fs_err::copy(&other, house.state().join(file.unwrap())).unwrap();
+    assert_ne!(house.resumes(&asked.action).code, 0, "another component ran");
+}
+
+#[test]
+fn whoever_can_write_the_policy_decides_and_the_log_says_by_which() {
+    let house = House::with_mira();
+    let asked = house.asks_to_delete();
+    let dir = house.path("config/glovebox/policy");
+    house.run(&["policy", "init", &dir]).ok();
+    let rules = fs_err::read_to_string(house.path("config/glovebox/policy/default.cedar")).unwrap();
+    let tests = house.path("config/glovebox/policy/tests/risks.toml");
+    fs_err::remove_file(tests).unwrap();
+    let start = rules.find("@id(\"irreversible\")").unwrap();
+    house.file(
+        "config/glovebox/policy/default.cedar",
+        format!("{}permit (principal, action, resource);\n", &rules[..start]),
+    );
+    // What waits still waits: for those who were asked.
+    house.refuses(&["approvals", "approve", &asked.approval], 36, "not-eligible", &["person"]);
+    // What is asked anew is decided by the new rules: this mode does not protect from it.
+    house.run(&["run", "x.delete", "--agent", "coder"]).ok();
+    let policies: std::collections::BTreeSet<String> = house
+        .run(&["audit", "export"])
+        .ok()
+        .stdout
+        .lines()
+        .filter_map(|line| {
+            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            event["event"]["what"]["policy"].as_str().map(str::to_owned)
+        })
+        .collect();
+    assert_eq!(policies.len(), 2, "the log names both policies");
+}
+
+#[test]
+fn whoever_can_write_the_list_of_approvers_can_approve_and_doctor_says_so() {
+    let house = House::with_mira();
+    let line = |what: &str| {
+        let doctor = house.run(&["doctor", "--json"]).ok().json();
+        let lines = doctor["lines"].as_array().unwrap().clone();
+        lines.iter().find(|line| line["what"] == what).unwrap()["found"].as_str().unwrap().to_owned()
+    };
+    assert!(line("approvers").contains("one answers by passphrase"));
+    assert!(line("approvers").contains("any program that runs as you can add to it"));
+    assert!(
+        line("assurance").contains("console-login") && line("assurance").contains("register an approver of its own")
+    );
+    let asked = house.asks_to_delete();
+    house.run_with(&["approver", "add", "own", "--passphrase-stdin"], b"what i made up myself\n".to_vec()).ok();
+    let args = ["approvals", "approve", &asked.approval, "--as", "own", "--passphrase-stdin"];
+    house.run_with(&args, b"what i made up myself\n".to_vec()).ok();
+    // Whoever is removed before it is used approved nothing.
+    house.run(&["approver", "remove", "own"]).ok();
+    assert_eq!(ended(&house.resumes(&asked.action)).0, 29);
+    house.run(&["approver", "remove", "mira"]).ok();
+    assert!(line("assurance").starts_with("same-user: an agent that has a shell as your user can"));
+}
