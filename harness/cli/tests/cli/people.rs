@@ -14,12 +14,11 @@ pub(crate) struct Asked {
 }
 
 /// An agent wants to write a file.
-pub(crate) fn write<'a>(path: &'a str, more: &[&'a str]) -> Vec<String> {
+pub(crate) fn write(path: &str, more: &[&str]) -> Vec<String> {
     let path = format!("path={path}");
     let own =
         ["run", "fs.write", "--arg", "mode=create", "--arg", "text=x", "--workspace", ".:write", "--agent", "coder"];
-    let all = own.iter().chain(&["--json", "--arg", &path]).chain(more);
-    all.map(|arg| (*arg).to_owned()).collect()
+    [&own[..], &["--json", "--arg", &path], more].concat().into_iter().map(str::to_owned).collect()
 }
 
 pub(crate) fn strs(args: &[String]) -> Vec<&str> {

@@ -138,7 +138,9 @@ fn a_tool_can_not_be_replaced_under_its_name() {
     let file =
         files(&house.state()).into_iter().find(|name| name.starts_with("tools/x.delete/") && name.ends_with(".wasm"));
     fs_err::copy(&other, house.state().join(file.unwrap())).unwrap();
-    assert_ne!(house.resumes(&asked.action).code, 0, "another component ran");
+    let ran = house.resumes(&asked.action);
+    let said = ran.json()["output"]["stdout"]["total"].as_u64();
+    assert!(said == Some(4096) || ran.code != 0, "another component ran: {said:?}");
 }
 
 #[test]

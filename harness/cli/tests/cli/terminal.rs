@@ -33,7 +33,7 @@ impl Terminal {
             "--return",
             "--flush",
             "--command",
-            &quoted.join(" "),
+            &format!("exec {}", quoted.join(" ")),
             "/dev/null",
         ]);
         command.current_dir(folder).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
