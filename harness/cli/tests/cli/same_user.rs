@@ -197,3 +197,24 @@ fn whoever_can_write_the_list_of_approvers_can_approve_and_doctor_says_so() {
     house.run(&["approver", "remove", "mira"]).ok();
     assert!(line("assurance").starts_with("same-user: an agent that has a shell as your user can"));
 }
+
+#[test]
+fn a_forged_answer_runs_what_can_be_undone_and_the_log_shows_it() {
+    let house = House::that_may_write();
+    let genuine = house.asks_to_write("genuine.txt");
+    house.run(&["approvals", "approve", &genuine.approval]).ok();
+    let genuine = house.action(&genuine.action).approval.unwrap().answer.unwrap();
+    let asked = house.asks_to_write("forged.txt");
+    house.forges(&asked, |action| {
+        let approval = action.approval.as_mut().unwrap();
+        let mut answer = genuine;
+        (answer.approval, answer.seen) = (approval.id.clone(), approval.digest.clone());
+        (approval.state, approval.answer) = (ApprovalState::Approved, Some(answer));
+        (action.state, action.version) = (ActionState::Authorized, action.version + 1);
+    });
+    // It claims no more than any program of this user may say anyway.
+    house.resumes(&asked.action).ok();
+    assert!(house.has("forged.txt"));
+    let report = house.run(&["audit", "verify", "--json"]);
+    assert_eq!((report.code, &report.json()["state"]["faults"]), (58, &1.into()), "{}", report.stdout);
+}

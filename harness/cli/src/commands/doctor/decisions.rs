@@ -125,7 +125,8 @@ fn assurance(path: &Path, people: usize) -> String {
     if is_ours(path) {
         return format!(
             "console-login: answers by passphrase are signed and can't be forged, but {SHELL} register an approver of \
-             its own or change the policy; let root own both files and their folders, or give the agent another user"
+             its own, change the policy or watch a passphrase being typed; let root own both files and their folders, \
+             or give the agent a user of its own"
         );
     }
     format!(
