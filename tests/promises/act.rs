@@ -1,11 +1,10 @@
 //! One request being put together.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use env_contracts::{ActionRequest, Code, Observation, OutcomeKind, Principal, Problem};
-use glovebox_plane::{Submission, Unwatched, Watch};
+use glovebox_plane::{Asking, Submission, TaskContext, Unwatched, Watch};
 use glovebox_runtime::{Clock as _, Stop, SystemClock};
 use serde_json::Value;
 
@@ -185,8 +184,8 @@ impl<'h> Act<'h> {
         self.register();
         let mut submission = submission(self.house, &self.name, self.received);
         (self.change)(&mut submission);
-        let (service, watch, stop) = (&self.house.service, self.watch, self.stop);
-        async move { service.run(submission, watch, &stop).await }
+        let (house, watch, stop) = (self.house, self.watch, self.stop);
+        async move { house.run(submission, watch, &stop).await }
     }
 
     /// The same request, to be sent again and again.
@@ -207,7 +206,7 @@ impl Repeated<'_> {
     /// Sends it.
     pub(crate) async fn run(&self, stop: &Stop) -> Result<Observation, Problem> {
         let submission = submission(self.house, &self.name, self.received.clone());
-        self.house.service.run(submission, Arc::new(Unwatched), stop).await
+        self.house.run(submission, Arc::new(Unwatched), stop).await
     }
 }
 
@@ -223,7 +222,14 @@ fn submission(house: &House, name: &str, received: Vec<u8>) -> Submission {
         request: ActionRequest::new(name.parse().unwrap(), Value::Null),
         received: Some(received),
         workspace: Some(house.workspace()),
-        inputs: BTreeMap::<_, OwnedFd>::new(),
+        inputs: BTreeMap::new(),
+        context: TaskContext {
+            session: "promises".parse().unwrap(),
+            task: "promises".parse().unwrap(),
+            purpose: None,
+            stage: None,
+        },
+        asking: Asking::Never,
     }
 }
 

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use env_contracts::{ByteSize, Ceiling, Observation};
+use env_contracts::{ByteSize, Ceiling, Observation, Problem, Profiles};
 use glovebox_artifacts::ArtifactStore;
-use glovebox_plane::{ActionService, Builtin, Parts, Registry, TimeOrderedIds};
-use glovebox_runtime::{Admission, Backend, Budgets, Runtime, SystemClock};
+use glovebox_plane::{ActionService, Builtin, Parts, Registry, Settings, Submission, Submitted, TimeOrderedIds, Watch};
+use glovebox_runtime::{Admission, Backend, Budgets, Runtime, Stop, SystemClock};
+use glovebox_store::{Options, Sqlite};
 use serde_json::{Value, json};
 
 use crate::act::Act;
+use crate::allowing::Allowing;
 use crate::columns::Column;
 use crate::guests::{Guest, builtin};
 
@@ -55,10 +57,17 @@ impl House {
         let dir = tempfile::Builder::new().prefix("glovebox-promise-").tempdir().unwrap();
         fs_err::create_dir(dir.path().join("workspace")).unwrap();
         let state = dir.path().join("state");
+        fs_err::create_dir(&state).unwrap();
+        let store = Arc::new(Sqlite::open(&state, &Options::default()).unwrap());
         let (runtime, authority) = Runtime::new(vec![backend.clone()]);
         let service = ActionService::new(Parts {
             registry: Registry::new(state.join("tools"), BUILTINS.clone()),
+            profiles: Profiles::default(),
             ceiling: ceiling(),
+            policy: Arc::new(Allowing),
+            people: Arc::new(Allowing),
+            store: store.clone(),
+            holders: store,
             runtime,
             authority,
             admission: Admission::new(Budgets {
@@ -73,9 +82,23 @@ impl House {
             run_root: state.join("run"),
             protect: vec![state],
             max_sealed: ByteSize::mib(16),
+            settings: Settings::new("operator".parse().unwrap()),
         });
         let (acts, ends) = (AtomicU32::new(0), Mutex::default());
         Self { dir, cache: cache.to_owned(), acts, ends, column, backend, service }
+    }
+
+    /// Carries an action to its Observation.
+    pub(crate) async fn run(
+        &self,
+        submission: Submission,
+        watch: Arc<dyn Watch>,
+        stop: &Stop,
+    ) -> Result<Observation, Problem> {
+        match self.service.submit(submission, watch, stop).await? {
+            Submitted::Done(observation) => Ok(observation),
+            Submitted::Waiting(action) => panic!("somebody is asked: {action:?}"),
+        }
     }
 
     /// Another one, over a backend of its own that keeps what it prepares there.

@@ -17,6 +17,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test program reports to whoever started it")]
 
 mod act;
+mod allowing;
 mod columns;
 mod guests;
 mod house;

@@ -15,8 +15,8 @@ use glovebox_store::{Options, Sqlite};
 use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
 use crate::args::ContextArgs;
-use crate::{builtin, profiles};
 use crate::config::{Agent, Config, Count, Origin, Ttl, Word, trusted};
+use crate::{builtin, profiles};
 
 /// The tenant of a person's own machine.
 pub(crate) const TENANT: &str = "local";

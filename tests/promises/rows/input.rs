@@ -57,9 +57,9 @@ fn inputs(house: &House) {
     let path = house.path("brought");
     fs_err::write(&path, "as it was").unwrap();
     let run = |told: serde_json::Value| {
-        let file = std::fs::File::from(fs_err::File::open(&path).unwrap());
+        let path = path.clone();
         let bring = |submission: &mut glovebox_plane::Submission| {
-            submission.inputs.insert("table".parse().unwrap(), file.into());
+            submission.inputs.insert("table".parse().unwrap(), path);
         };
         house.command(&told).mount("inputs").asking(bring).run()
     };

@@ -121,7 +121,10 @@ impl ToolCommand {
 
     pub(crate) fn json(&self) -> bool {
         match self {
-            Self::List { json } | Self::Search { json, .. } | Self::Show { json, .. } | Self::Check(ToolCheckArgs { json, .. }) => *json,
+            Self::List { json }
+            | Self::Search { json, .. }
+            | Self::Show { json, .. }
+            | Self::Check(ToolCheckArgs { json, .. }) => *json,
             Self::Add(_) | Self::Remove { .. } => false,
         }
     }

@@ -133,7 +133,9 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
         line("why asked", &why.unwrap_or_default());
     }
     match (&card.preview_by, card.preview) {
-        (Some(by), _) => line("preview", &format!("`glovebox run {by}` with the same arguments shows what it would do")),
+        (Some(by), _) => {
+            line("preview", &format!("`glovebox run {by}` with the same arguments shows what it would do"))
+        }
         (None, true) => line("preview", "a rule wants one looked at first, and the tool has none"),
         (None, false) => {}
     }

@@ -131,7 +131,12 @@ fn one_caller(title: &str, tool: &str, budget: &str) {
     let mut n = 0;
     for _ in 0..TURNS {
         // Captured outside of the time that counts.
-        let rows: Vec<_> = (0..100).map(|_| { n += 1; bare.rows(captured(n)) }).collect();
+        let rows: Vec<_> = (0..100)
+            .map(|_| {
+                n += 1;
+                bare.rows(captured(n))
+            })
+            .collect();
         let start = Instant::now();
         for rows in rows.iter() {
             let start = Instant::now();

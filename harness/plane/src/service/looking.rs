@@ -124,8 +124,7 @@ impl ActionService {
             ApprovalState::Pending => self.parts.store.approvals(&action.principal.tenant, &filter)?.items.len(),
             _ => 0,
         };
-        let wanted =
-            Wanted { name: action.capability.name.clone(), version: Some(action.capability.version.clone()) };
+        let wanted = Wanted { name: action.capability.name.clone(), version: Some(action.capability.version.clone()) };
         let preview_by = self.parts.registry.get(&wanted).ok().and_then(|tool| tool.manifest.preview.clone());
         Ok(Card { preview_by, ..Card::new(action, approval, submission, plan, words, same)? })
     }
