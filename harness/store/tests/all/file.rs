@@ -61,6 +61,7 @@ async fn what_is_damaged_is_refused_and_nothing_is_made_beside_it() {
         let before = content(folder.path());
         let message = refused(folder.path(), Code::StoreCorrupt);
         assert!(message.contains("store.db"), "{title}: {message}");
+        assert_eq!(message.contains("is empty"), title == "empty", "{title}: {message}");
         assert_eq!(content(folder.path()), before, "{title}");
         assert_eq!(Sqlite::check(folder.path()).unwrap_err().code, Code::StoreCorrupt, "{title}");
     }
