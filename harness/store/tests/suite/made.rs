@@ -40,6 +40,8 @@ pub(crate) fn action(log: &LogKey, id: &str) -> Action {
         state: ActionState::Requested,
         version: 1,
         submission: Digest::of(submission(id).as_bytes()),
+        edit: None,
+        decided: None,
         parents: vec![],
         key: None,
         plan: None,
