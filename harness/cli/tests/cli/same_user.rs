@@ -2,11 +2,15 @@
 //! SECURITY.md says the same for each mode.
 
 use env_contracts::Name;
-use glovebox_events::{Action, ActionState, ApprovalState, LogKey};
-use glovebox_store::{Commit, Options, Record, Sqlite, Store as _};
+use glovebox_events::{Action, ActionState, ApprovalState, Halt, LogKey};
+use glovebox_store::{Commit, GrantFilter, Options, Record, Sqlite, Store as _};
 
 use crate::people::{Asked, PASSPHRASE, ended};
 use crate::support::{House, files, talker};
+
+fn tenant() -> Name {
+    "local".parse().unwrap()
+}
 
 impl House {
     /// A house where what can't be undone needs `mira`'s passphrase.
@@ -20,18 +24,31 @@ impl House {
     /// Writes into the database what nobody decided, as any program of the
     /// user can: the state of an action and of its approval, and no event.
     fn forges(&self, asked: &Asked, forge: impl FnOnce(&mut Action)) {
-        let tenant: Name = "local".parse().unwrap();
-        let store = Sqlite::open(&self.state(), &Options { create: false }).unwrap();
-        let mut action = store.action(&tenant, &asked.action.parse().unwrap()).unwrap().unwrap();
+        let mut action = self.action(&asked.action);
         forge(&mut action);
-        let mut commit = Commit::new(LogKey { tenant, session: action.session.clone() });
-        commit.records.push(Record::Action(Box::new(action)));
+        let session = action.session.to_string();
+        self.writes_rows(&session, vec![Record::Action(Box::new(action))]);
+    }
+
+    /// Rows without an event that made them.
+    fn writes_rows(&self, session: &str, records: Vec<Record>) {
+        let store = Sqlite::open(&self.state(), &Options { create: false }).unwrap();
+        let mut commit = Commit::new(LogKey { tenant: tenant(), session: session.parse().unwrap() });
+        commit.records = records;
         tokio::runtime::Runtime::new().unwrap().block_on(store.commit(commit)).unwrap();
+    }
+
+    /// What `audit verify` finds of the state.
+    fn state_faults(&self) -> Vec<String> {
+        let report = self.run(&["audit", "verify", "--json"]);
+        let findings = report.json()["state"]["findings"].as_array().unwrap().clone();
+        assert_eq!(report.code, if findings.is_empty() { 0 } else { 58 }, "{}", report.stdout);
+        findings.iter().map(|finding| finding.as_str().unwrap().to_owned()).collect()
     }
 
     fn action(&self, id: &str) -> Action {
         let store = Sqlite::open(&self.state(), &Options { create: false }).unwrap();
-        store.action(&"local".parse().unwrap(), &id.parse().unwrap()).unwrap().unwrap()
+        store.action(&tenant(), &id.parse().unwrap()).unwrap().unwrap()
     }
 
     /// An action that `mira` approved and that ran.
@@ -212,9 +229,44 @@ fn a_forged_answer_runs_what_can_be_undone_and_the_log_shows_it() {
         (approval.state, approval.answer) = (ApprovalState::Approved, Some(answer));
         (action.state, action.version) = (ActionState::Authorized, action.version + 1);
     });
+    let seen = house.state_faults();
+    assert!(seen.len() == 1 && seen[0].contains("the log says `waiting_approval`"), "{seen:?}");
     // It claims no more than any program of this user may say anyway.
     house.resumes(&asked.action).ok();
     assert!(house.has("forged.txt"));
-    let report = house.run(&["audit", "verify", "--json"]);
-    assert_eq!((report.code, &report.json()["state"]["faults"]), (58, &1.into()), "{}", report.stdout);
+    let seen = house.state_faults();
+    assert!(seen.len() == 1 && seen[0].contains("can't follow in state"), "{seen:?}");
+}
+
+#[test]
+fn rows_that_no_event_made_are_found() {
+    let house = House::that_may_write();
+    let asked = house.asks_to_write("n.txt");
+    house.run(&["approvals", "approve", &asked.approval, "--offer", "session"]).ok();
+    assert_eq!(house.state_faults(), Vec::<String>::new());
+    let store = Sqlite::open(&house.state(), &Options { create: false }).unwrap();
+    let mut grant = store.grants(&tenant(), &GrantFilter::default()).unwrap().remove(0);
+    drop(store);
+
+    // A grant that lasts longer, another that nobody gave, and a stop.
+    grant.expires_ms += 1;
+    let lasts = grant.id.to_string();
+    house.writes_rows("cli", vec![Record::Grant(Box::new(grant.clone()))]);
+    grant.id = "0123456789abcdef".parse().unwrap();
+    house.writes_rows("cli", vec![Record::Grant(Box::new(grant))]);
+    let seen = house.state_faults();
+    assert!(seen.len() == 2 && seen.iter().any(|fault| fault.contains(&lasts)), "{seen:?}");
+    assert!(seen.iter().any(|fault| fault.contains("0123456789abcdef")), "{seen:?}");
+    let halt = Halt { by: "nobody".parse().unwrap(), at_ms: 1, reason: None };
+    house.writes_rows("cli", vec![Record::Halt(Some(halt))]);
+    assert!(house.state_faults().iter().any(|fault| fault.contains("everything is stopped")));
+
+    // An action that nobody asked for.
+    let mut action = house.action(&asked.action);
+    action.id = "fedcba9876543210".parse().unwrap();
+    action.approval = None;
+    let session = action.session.to_string();
+    house.writes_rows(&session, vec![Record::Action(Box::new(action))]);
+    let seen = house.state_faults();
+    assert!(seen.iter().any(|fault| fault.contains("`fedcba9876543210` is in no log")), "{seen:?}");
 }
