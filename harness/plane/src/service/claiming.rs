@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use env_contracts::{Code, DerivedEffects, OutcomeKind, Problem, Rate, Verdict};
-use glovebox_events::{Action, ActionState, Answer, ApprovalState, DecidedAt, Right, What};
+use glovebox_events::{Action, ActionState, Answer, ApprovalState, DecidedAt, LogKey, Right, What};
 use glovebox_runtime::{Room as Admitted, Stop};
-use glovebox_store::{Condition, Conflict};
+use glovebox_store::{Commit, Condition, Conflict};
 
 use super::binding::Ready;
 use super::flight::{Flight, Halt, Step};
@@ -125,18 +125,19 @@ impl ActionService {
         flight.journal.mark();
         let holder = self.parts.holders.me().clone();
         flight.journal.event(now, What::Claimed { right, digest, holder })?;
+        let mut carried = Carried { service: self.clone(), action: Some(flight.action().clone()) };
         if first {
             flight.journal.condition(Condition::NotHalted);
-            match flight.journal.commit(store).await {
-                Ok(_) => {}
-                Err(lost) => return Err(self.unclaimed(flight, lost)),
+            if let Err(lost) = flight.journal.commit(store).await {
+                carried.action = None;
+                return Err(self.unclaimed(flight, lost));
             }
         } else if let Some(halt) = store.halted()? {
+            carried.action = None;
             flight.journal.back();
             return Err(Refusal::from(halting::halted(&halt)).into());
         }
         debug_assert_eq!(flight.state(), ActionState::Running);
-        let mut carried = Carried { service: self.clone(), action: Some(flight.action().clone()) };
         let done = self.run(flight, ready, room, watch, stop).await;
         let ended = self.ended(flight, done).await;
         carried.action = None;
@@ -190,6 +191,9 @@ impl Drop for Carried {
         let (Some(action), Ok(tokio)) = (self.action.take(), tokio::runtime::Handle::try_current()) else { return };
         let service = self.service.clone();
         tokio.spawn(async move {
+            // A claim that was on its way to the store is there after this.
+            let log = LogKey { tenant: action.principal.tenant.clone(), session: action.session.clone() };
+            let _ = service.parts.store.commit(Commit::new(log)).await;
             let known = service.parts.store.action(&action.principal.tenant, &action.id);
             let running = |now: &Action| now.state == ActionState::Running && now.holder == action.holder;
             if let Some(now) = known.ok().flatten().filter(running) {

@@ -97,6 +97,18 @@ fn an_approval_that_nobody_comes_back_for_ends_too_and_to_the_millisecond() {
 }
 
 #[test]
+fn an_answer_that_comes_too_late_by_a_millisecond_ends_the_question() {
+    let house = house();
+    let action = house.waits("fake.write", "{}");
+    house.ground.clock.set(action.approval.as_ref().unwrap().expires_ms.unwrap());
+    let late = house.answer(approval(&action), "once", None).unwrap_err();
+    assert_eq!((late.code, late.retryable), (Code::Expired, false), "{late:?}");
+    assert!(house.pending().is_empty());
+    assert_eq!(done(house.resume(&action)).outcome.kind, OutcomeKind::Expired);
+    house.audit(&["s1"]);
+}
+
+#[test]
 fn a_clock_that_jumps_changes_no_order_and_revives_nothing() {
     let house = house();
     let start = house.ground.clock.ms();
