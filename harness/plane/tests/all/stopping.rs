@@ -233,6 +233,8 @@ fn a_stop_that_comes_at_the_last_moment_still_stops() {
         let seen = done(went.unwrap());
         assert!(matches!(seen.outcome.code, Some(Code::Halted | Code::Interrupted)), "{:?}", seen.outcome);
         assert!(ground.runs().is_empty() && house.pending().is_empty());
+        let opened = house.kinds(&seen.action_id).contains(&"approval-opened");
+        assert_eq!(opened, answered, "somebody was asked while everything is stopped");
         house.audit(&["s1"]);
     }
 }
