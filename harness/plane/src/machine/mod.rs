@@ -109,7 +109,7 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             }
         }
         What::ApprovalExpired { approval } => {
-            close(&mut action, approval, ApprovalState::Expired, &mut effects).map_err(illegal)?
+            close(&mut action, approval, ApprovalState::Expired, &mut effects).map_err(illegal)?;
         }
         What::ApprovalWithdrawn { approval, .. } => {
             close(&mut action, approval, ApprovalState::Withdrawn, &mut effects).map_err(illegal)?;

@@ -167,7 +167,7 @@ impl ActionService {
         }
         match answer.answer {
             Answered::Approve if flight.action().asks == Asks::Permission => {
-                self.given(&mut flight, grant.as_ref()).await?
+                self.given(&mut flight, grant.as_ref()).await?;
             }
             Answered::Approve | Answered::Edit => self.write(&mut flight).await?,
             Answered::Decline => self.declined(&mut flight, &answer, reply.words.as_deref()).await?,

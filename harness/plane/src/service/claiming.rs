@@ -90,7 +90,7 @@ impl ActionService {
             return self.settle(flight, ready, None, None, watch, stop).await;
         }
         let right = Right::Approval { approval: approval.id };
-        self.claim(flight, ready, room, right, watch, stop).await
+        Box::pin(self.claim(flight, ready, room, right, watch, stop)).await
     }
 
     /// Uses up the right, and runs.

@@ -72,7 +72,7 @@ impl ActionService {
             Some(room) => room,
             None => self.enter(flight, &ready.planned, stop).await?,
         };
-        self.claim(flight, ready, room, right, watch, stop).await
+        Box::pin(self.claim(flight, ready, room, right, watch, stop)).await
     }
 
     /// Makes the plan: pure, no file is opened.

@@ -32,7 +32,7 @@ pub(crate) struct Between {
 }
 
 impl Between {
-    pub(crate) fn new(inner: Arc<dyn Store>, hook: impl Fn(Moment) -> bool + Send + Sync + 'static) -> Arc<dyn Store> {
+    pub(crate) fn over(inner: Arc<dyn Store>, hook: impl Fn(Moment) -> bool + Send + Sync + 'static) -> Arc<dyn Store> {
         Arc::new(Self { inner, commits: AtomicU32::new(0), hook: Box::new(hook) })
     }
 

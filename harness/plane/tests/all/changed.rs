@@ -65,7 +65,7 @@ fn drifts(house: &House, args: &str, change: impl FnOnce() -> Option<House>) -> 
     let asked = again.approval.clone().unwrap();
     assert_ne!(asked.id, *approval(&action));
     assert_eq!(asked.asked_for, AskedFor::Drift);
-    assert!(house.kinds(&action.id).iter().any(|kind| *kind == "drifted"));
+    assert!(house.kinds(&action.id).contains(&"drifted"));
     assert_eq!(house.ground.ran(&action.id), 0);
     // The new question is one about what is there now, and it can be answered.
     house.runs_well();

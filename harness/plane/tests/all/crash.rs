@@ -164,7 +164,7 @@ fn die(folder: &Path, doing: &str, at: &str) {
     let ground = Ground::at(folder);
     let place = at.to_owned();
     let house = House::open_over(&ground, &setup(doing), move |store| {
-        Between::new(store, move |moment| {
+        Between::over(store, move |moment| {
             let here = match moment {
                 Moment::Before(number) => format!("before-{number}"),
                 Moment::After(number) => format!("after-{number}"),
@@ -191,6 +191,7 @@ fn die(folder: &Path, doing: &str, at: &str) {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the process that dies is this program again")]
 fn a_process_that_is_killed_at_any_boundary_leaves_nothing_lost_and_nothing_doubled() {
     if let (Ok(folder), Ok(doing), Ok(at)) = (std::env::var(FOLDER), std::env::var(DOING), std::env::var(AT)) {
         return die(folder.as_ref(), &doing, &at);

@@ -81,10 +81,10 @@ fn came_of_it(rules: &str, asking: Asking, known: bool, said: Said) -> (OutcomeK
     let by = if said == Said::OnceByAnAgent { agent("u", "helper") } else { person("u") };
     let key = matches!(said, Said::OnceWithKey | Said::DeclineWithKey).then(mira);
     let offer = if matches!(said, Said::Decline | Said::DeclineWithKey) { "decline" } else { "once" };
-    if said != Said::Nothing {
-        if let Err(problem) = house.reply(&by, key, offered(&asked.id, offer, None)) {
-            assert_eq!(problem.code, Code::NotEligible, "{problem:?}");
-        }
+    if said != Said::Nothing
+        && let Err(problem) = house.reply(&by, key, offered(&asked.id, offer, None))
+    {
+        assert_eq!(problem.code, Code::NotEligible, "{problem:?}");
     }
     if house.pending().contains(&asked.id) {
         house.ground.clock.forward(wait - Duration::from_millis(1));

@@ -131,7 +131,7 @@ fn a_grant_that_is_taken_back_at_the_last_moment_lets_nothing_past() {
     let (house, _, grant) = granted("session");
     let service = house.service.clone();
     let late = House::open_over(&house.ground, &Setup::of(&[WRITE]), |store| {
-        Between::new(store, move |moment| {
+        Between::over(store, move |moment| {
             if moment == Moment::Before(1) {
                 tokio::task::block_in_place(|| {
                     let handle = tokio::runtime::Handle::current();

@@ -74,7 +74,7 @@ impl Process {
         let (after, dead) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (hook_left, hook_after, hook_dead) = (left.clone(), after.clone(), dead.clone());
         let house = House::open_over(ground, setup, move |store| {
-            Between::new(store, move |moment| {
+            Between::over(store, move |moment| {
                 let last = match moment {
                     Moment::Before(_) => {
                         hook_left.fetch_sub(1, Ordering::SeqCst) <= 0 && !hook_after.load(Ordering::SeqCst)

@@ -216,7 +216,7 @@ fn a_stop_that_comes_at_the_last_moment_still_stops() {
         });
         let service = plain.service.clone();
         let house = House::open_over(&ground, &setup, |store| {
-            Between::new(store, move |moment| {
+            Between::over(store, move |moment| {
                 if moment == Moment::Before(1) {
                     tokio::task::block_in_place(|| {
                         let handle = tokio::runtime::Handle::current();
@@ -261,7 +261,7 @@ fn failing(ground: &Arc<Ground>, setup: &Setup, after: u32) -> (House, Arc<Atomi
     let last = Arc::new(AtomicU32::new(after));
     let hook = last.clone();
     let house = House::open_over(ground, setup, move |store| {
-        Between::new(store, move |moment| match moment {
+        Between::over(store, move |moment| match moment {
             Moment::Before(number) => number <= hook.load(Ordering::SeqCst),
             Moment::After(_) | Moment::Read => true,
         })
