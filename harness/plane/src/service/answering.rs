@@ -90,7 +90,7 @@ impl ActionService {
             if let Some(settled) = self.closed(&by, &reply, &action, &approval)? {
                 return Ok(settled);
             }
-            match self.record(&by, &reply, action, approval).await {
+            match Box::pin(self.record(&by, &reply, action, approval)).await {
                 Ok(settled) => return Ok(settled),
                 Err(Halt::Changed) => {}
                 Err(Halt::Failed(problem)) => return Err(problem),
@@ -351,7 +351,7 @@ impl ActionService {
         debug_assert_eq!(action.state, ActionState::Requested);
         let mut flight = Flight::of(&self.parts, action, Asking::Leave).map_err(Halt::Failed)?;
         flight.proposing = true;
-        match self.go_on(flight, Arc::new(Unwatched), &Stop::default()).await.map_err(Halt::Failed)? {
+        match Box::pin(self.go_on(flight, Arc::new(Unwatched), &Stop::default())).await.map_err(Halt::Failed)? {
             Submitted::Done(_) | Submitted::Waiting(_) => Ok(()),
         }
     }

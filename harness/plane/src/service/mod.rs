@@ -99,7 +99,6 @@ pub struct ActionService {
 
 /// What became of a submission.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one of it for each action")]
 pub enum Submitted {
     /// It ended, now or earlier.
     Done(Observation),
@@ -164,7 +163,7 @@ impl ActionService {
             // anything runs.
             flight.journal.commit(&*self.parts.store).await.map_err(|lost| self.lost(lost))?;
         }
-        self.go_on(flight, watch, stop).await
+        Box::pin(self.go_on(flight, watch, stop)).await
     }
 
     /// Goes on with an action that was left: runs it if it was approved,
@@ -184,7 +183,7 @@ impl ActionService {
     ) -> Result<Submitted, Problem> {
         let action = self.same_user(principal, action)?;
         let flight = Flight::of(&self.parts, action, asking)?;
-        self.go_on(flight, watch, stop).await
+        Box::pin(self.go_on(flight, watch, stop)).await
     }
 
     /// The capability, if it is registered and disclosed to who asks.

@@ -65,7 +65,7 @@ impl ActionService {
             asking: request.asking,
         };
         let flight = Flight::begin(&self.parts, &submission, tool, Asks::Permission)?;
-        self.go_on(flight, watch, stop).await
+        Box::pin(self.go_on(flight, watch, stop)).await
     }
 
     /// Opens the approval of a permission request. Policy was asked whether
