@@ -55,6 +55,7 @@ pub enum DecidedAt {
 }
 
 /// What can happen.
+#[expect(clippy::large_enum_variant, reason = "an event is written down and gone; nobody holds many of them")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum What {

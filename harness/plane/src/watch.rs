@@ -1,5 +1,6 @@
 //! Watching an action from outside.
 
+use env_contracts::Id;
 use glovebox_runtime::job::Frame;
 
 use crate::cards::Card;
@@ -14,6 +15,9 @@ pub trait Watch: Send + Sync {
 
     /// A person has to decide, and the request waits for it. Returns at once.
     fn asked(&self, _card: &Card) {}
+
+    /// What was asked was answered, wherever, or is needed no more.
+    fn retired(&self, _approval: &Id) {}
 }
 
 /// Nobody watches.

@@ -1,6 +1,7 @@
 //! Putting a question on the terminal, and taking the answer there.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use env_contracts::{Code, Id, Name, Problem};
@@ -49,6 +50,8 @@ struct Here {
     runtime: tokio::runtime::Handle,
     /// The question that is on the terminal: one at a time.
     busy: Arc<Mutex<()>>,
+    /// Whether the last one was answered here.
+    answered: Arc<AtomicBool>,
 }
 
 impl Watcher {
@@ -58,6 +61,7 @@ impl Watcher {
             approvers: house::approvers_path(config),
             runtime: tokio::runtime::Handle::current(),
             busy: Arc::default(),
+            answered: Arc::default(),
         });
         Self { line, here }
     }
@@ -80,27 +84,37 @@ impl Watch for Watcher {
         self.line.hush();
         let (service, approvers) = (here.service.clone(), here.approvers.clone());
         let (runtime, busy, shown) = (here.runtime.clone(), here.busy.clone(), card.clone());
+        let answered = here.answered.clone();
         // A thread of its own: it waits for a key for as long as it takes, and
         // is left behind when the answer comes from elsewhere.
         let asking = std::thread::Builder::new().name("question".into()).spawn(move || {
             let _one = busy.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(problem) = question(&service, &runtime, &approvers, &shown) {
-                crate::print::problem(&problem);
+            answered.store(false, Ordering::SeqCst);
+            match question(&service, &runtime, &approvers, &shown) {
+                Ok(here) => answered.store(here, Ordering::SeqCst),
+                Err(problem) => crate::print::problem(&problem),
             }
         });
         if asking.is_err() {
             self.line.phase(&format!("waiting for a person: glovebox approvals show {}", card.approval));
         }
     }
+
+    fn retired(&self, approval: &Id) {
+        if self.here.as_ref().is_some_and(|here| !here.answered.load(Ordering::SeqCst)) {
+            note(&format!("\napproval {approval} was answered elsewhere, or is needed no more"));
+        }
+    }
 }
 
-/// Shows a card and takes answers until one counts, or none is needed.
+/// Shows a card and takes answers until one counts, or none is needed. Returns
+/// whether one was given here.
 fn question(
     service: &ActionService,
     runtime: &tokio::runtime::Handle,
     approvers: &std::path::Path,
     card: &Card,
-) -> Result<(), Problem> {
+) -> Result<bool, Problem> {
     {
         let mut err = anstream::stderr().lock();
         let _ = writeln!(err);
@@ -112,7 +126,7 @@ fn question(
         }
     }
     loop {
-        let Some(text) = ask("answer (a number, and what you have to say about it): ")? else { return Ok(()) };
+        let Some(text) = ask("answer (a number, and what you have to say about it): ")? else { return Ok(false) };
         let (number, say) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
         let Some(offer) = number.parse::<usize>().ok().and_then(|at| card.offers.get(at.checked_sub(1)?)) else {
             note(&format!("type a number from 1 to {}", card.offers.len()));
@@ -121,9 +135,9 @@ fn question(
         let say = say.trim();
         let words = (!say.is_empty()).then(|| say.to_owned());
         match answer(service, runtime, approvers, card, &offer.id, words) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(true),
             // Nothing can be answered any more: the action says what became of it.
-            Err(problem) if matches!(problem.code, Code::ApprovalClosed | Code::Expired) => return Ok(()),
+            Err(problem) if matches!(problem.code, Code::ApprovalClosed | Code::Expired) => return Ok(false),
             Err(problem) => crate::print::problem(&problem),
         }
     }

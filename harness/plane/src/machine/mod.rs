@@ -16,7 +16,8 @@ pub use replay::{Live, ReplayError, replay};
 use env_contracts::{Digest, Id, Verdict};
 use glovebox_events::{Action, ActionState, Approval, ApprovalState, Asks, Event, LogKey, Right, What};
 
-/// What has to be done because of an event, once it is durable.
+/// What has to be done because of an event, once it is durable. Whoever waits
+/// for a change needs no word of its own: the store wakes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Tell those who may answer.
@@ -29,17 +30,10 @@ pub enum Effect {
         /// Which approval.
         approval: Id,
     },
-    /// Wake whoever holds the request: there is something to go on with.
-    Wake,
     /// Run it.
     Run,
     /// Stop the run.
     StopRun,
-    /// Hand the Observation to whoever waits for it.
-    Finish {
-        /// The payload.
-        observation: Digest,
-    },
 }
 
 /// An event that must not follow.
@@ -102,7 +96,6 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             let approval = waiting(&mut action, &answer.approval).ok_or_else(|| illegal("it does not wait"))?;
             answers::answered(approval, answer, asks, event.at_ms).map_err(illegal)?;
             effects.push(Effect::Retire { approval: answer.approval.clone() });
-            effects.push(Effect::Wake);
             action.state = answers::state_after(answer.answer, action.asks);
             if let Some(edit) = &answer.edit {
                 action.edit = Some(edit.clone());
@@ -132,7 +125,9 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             if action.stop.is_none() {
                 action.stop = Some(stop.clone());
             }
-            effects.push(if from == ActionState::Running { Effect::StopRun } else { Effect::Wake });
+            if from == ActionState::Running {
+                effects.push(Effect::StopRun);
+            }
         }
         What::HolderLost { holder } => {
             require(from == ActionState::Running, "it does not run")?;
@@ -149,8 +144,6 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
                 "it succeeded without a run",
             )?;
             action.end = Some(end.clone());
-            effects.push(Effect::Finish { observation: end.observation.clone() });
-            effects.push(Effect::Wake);
         }
         // What was erased is beside the log; what the action is stays.
         What::Erased { .. } => return Ok((action, effects)),
@@ -221,7 +214,6 @@ fn close(action: &mut Action, id: &Id, state: ApprovalState, effects: &mut Vec<E
     approval.state = state;
     action.state = ActionState::Validated;
     effects.push(Effect::Retire { approval: id.clone() });
-    effects.push(Effect::Wake);
     Ok(())
 }
 

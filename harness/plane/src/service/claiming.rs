@@ -12,6 +12,7 @@ use super::flight::{Flight, Halt, Step};
 use super::journal::Lost;
 use super::running::{micros, unless_stopped};
 use super::{ActionService, halting};
+use crate::machine::Effect;
 use crate::observe::Refusal;
 use crate::planning::Planned;
 use crate::slots::{Slot, Slots};
@@ -126,18 +127,26 @@ impl ActionService {
         let holder = self.parts.holders.me().clone();
         flight.journal.event(now, What::Claimed { right, digest, holder })?;
         let mut carried = Carried { service: self.clone(), action: Some(flight.action().clone()) };
-        if first {
+        let effects = if first {
             flight.journal.condition(Condition::NotHalted);
-            if let Err(lost) = flight.journal.commit(store).await {
-                carried.action = None;
-                return Err(self.unclaimed(flight, lost));
+            match flight.journal.commit(store).await {
+                Ok(effects) => effects,
+                Err(lost) => {
+                    carried.action = None;
+                    return Err(self.unclaimed(flight, lost));
+                }
             }
         } else if let Some(halt) = store.halted()? {
             carried.action = None;
             flight.journal.back();
             return Err(Refusal::from(halting::halted(&halt)).into());
+        } else {
+            flight.journal.effects()
+        };
+        if !effects.contains(&Effect::Run) {
+            // Only the machine lets anything run.
+            return Err(Halt::Failed(Problem::new(Code::BackendError, "a claim did not lead to a run")));
         }
-        debug_assert_eq!(flight.state(), ActionState::Running);
         let done = self.run(flight, ready, room, watch, stop).await;
         let ended = self.ended(flight, done).await;
         carried.action = None;

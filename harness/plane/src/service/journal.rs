@@ -148,6 +148,12 @@ impl Journal {
         }
     }
 
+    /// What has to be done about what happened, where it need not be durable
+    /// before.
+    pub(crate) fn effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
     /// Writes everything down in one transaction, and says what has to be
     /// done about it.
     pub(crate) async fn commit(&mut self, store: &dyn Store) -> Result<Vec<Effect>, Lost> {

@@ -37,7 +37,6 @@ impl ActionService {
 
     /// Decides on what is bound, where that is more than was decided on before,
     /// and goes on as policy says.
-    #[expect(clippy::too_many_arguments, reason = "what there is of an action by then, from two callers")]
     pub(super) async fn settle(
         &self,
         flight: &mut Flight,

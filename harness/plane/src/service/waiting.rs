@@ -26,7 +26,12 @@ impl ActionService {
         let mut changes = parts.store.changes()?;
         loop {
             flight.reload(parts)?;
-            let Some(approval) = flight.action().pending().cloned() else { return Ok(Step::Again) };
+            let Some(approval) = flight.action().pending().cloned() else {
+                if let Some(told) = flight.told.take() {
+                    watch.retired(&told);
+                }
+                return Ok(Step::Again);
+            };
             let now = self.now_ms();
             if approval.expires_ms.is_some_and(|expires| now >= expires) {
                 return self.expire(flight, &approval.id, "nobody answered in time").await;

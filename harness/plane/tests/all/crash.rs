@@ -62,9 +62,17 @@ const MATRIX: &[(&str, &str, &str, usize)] = &[
     ("keyed", "in-run", "unknown(worker-lost)", 1),
     ("keyed", "before-3", "unknown(worker-lost)", 1),
     ("keyed", "after-3", "completed", 1),
-    // It can change nothing: doing it again is harmless, and until it took a
-    // while nothing of it was recorded.
-    ("harmless", "in-run", "completed", 2),
+    // An id of the requester's is taken before anything else.
+    ("named", "before-1", "completed", 1),
+    ("named", "after-1", "completed", 1),
+    ("named", "before-2", "completed", 1),
+    ("named", "after-2", "unknown(worker-lost)", 0),
+    ("named", "in-run", "unknown(worker-lost)", 1),
+    ("named", "before-3", "unknown(worker-lost)", 1),
+    ("named", "after-3", "completed", 1),
+    // It can change nothing, and until it took a while nothing of it was
+    // recorded: the first left no trace, and it is another that ran.
+    ("harmless", "in-run", "completed", 1),
     ("harmless", "recorded", "interrupted(worker-lost)", 1),
     ("halt", "before-1", "completed", 1),
     ("halt", "after-1", "policy-denied", 0),
@@ -74,7 +82,7 @@ const MATRIX: &[(&str, &str, &str, usize)] = &[
 
 fn setup(doing: &str) -> Setup {
     let setup = Setup::of(&[WRITE, TOOL]);
-    if matches!(doing, "allowed" | "keyed") { setup.rules(ALLOW) } else { setup }
+    if matches!(doing, "allowed" | "keyed" | "named") { setup.rules(ALLOW) } else { setup }
 }
 
 fn request(house: &House, doing: &str) -> glovebox_plane::Submission {
@@ -82,7 +90,8 @@ fn request(house: &House, doing: &str) -> glovebox_plane::Submission {
     let mut submission = house.asked(tool, r#"{"count":1}"#);
     match doing {
         "keyed" => submission.request.idempotency_key = Some(name("key")),
-        _ => submission.request.action_id = Some(id("act")),
+        "named" => submission.request.action_id = Some(id("act")),
+        _ => {}
     }
     submission
 }
@@ -95,7 +104,7 @@ fn the_action(store: &dyn Store) -> Option<Action> {
 
 /// What leads to what is done.
 fn prepare(house: &House, doing: &str) {
-    if matches!(doing, "ask" | "allowed" | "keyed" | "harmless") {
+    if matches!(doing, "ask" | "allowed" | "keyed" | "named" | "harmless") {
         return;
     }
     let Ok(Submitted::Waiting(action)) = house.send(request(house, doing)) else { panic!("nobody is asked") };
@@ -109,7 +118,7 @@ fn perform(house: &House, doing: &str) {
     let action = the_action(&*house.store);
     let waits = || approval(action.as_ref().unwrap()).clone();
     match doing {
-        "ask" | "allowed" | "keyed" | "harmless" => drop(house.send(request(house, doing)).unwrap()),
+        "ask" | "allowed" | "keyed" | "named" | "harmless" => drop(house.send(request(house, doing)).unwrap()),
         "resume" => drop(house.resume(&action.unwrap())),
         "approve" => drop(house.answer(&waits(), "once", Some("yes")).unwrap()),
         "approve-session" => drop(house.answer(&waits(), "session", None).unwrap()),

@@ -6,8 +6,8 @@ use env_contracts::Code;
 use glovebox_plane::{Submission, Unwatched};
 use glovebox_runtime::Stop;
 
-use crate::fake::WRITE;
-use crate::house::{House, Setup, agent, done, name, waiting};
+use crate::fake::{TOOL, WRITE};
+use crate::house::{House, Setup, agent, done, id, name, waiting};
 
 const ALLOW: &str = "permit (principal, action, resource);";
 
@@ -110,4 +110,19 @@ fn plans_differ_in_what_differs_and_in_nothing_else() {
     assert_ne!(intent(r#"{"tags":[1,2]}"#), intent(r#"{"tags":[2,1]}"#), "the order of a list");
     assert_ne!(intent(r#"{"tags":["5"]}"#), intent(r#"{"tags":[5]}"#), "a text is no number");
     assert_ne!(intent(r#"{"tags":[null]}"#), intent(r#"{"tags":[]}"#), "nothing is not absent");
+}
+
+#[test]
+fn an_id_that_comes_twice_runs_once_also_where_it_could_do_no_harm() {
+    let house = House::of(&Setup::of(&[TOOL]).rules(ALLOW));
+    house.runs_well();
+    let named = || {
+        let mut submission = house.asked("fake.tool", r#"{"count":1}"#);
+        submission.request.action_id = Some(id("mine"));
+        submission
+    };
+    done(house.send(named()).unwrap());
+    assert_eq!(house.send(named()).unwrap_err().code, Code::ActionConflict);
+    assert_eq!(house.ground.runs().len(), 1);
+    house.audit(&["s1"]);
 }
