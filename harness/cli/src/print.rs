@@ -194,7 +194,7 @@ mod tests {
             (json!(""), ""),
             (json!({}), ""),
             (json!("a\n\nb\n"), "  a\n\n  │ b\n"),
-            (json!({ "k": "a\nb", "empty": "" }), "  empty\n  k      a\n         b\n"),
+            (json!({ "k": "a\nb", "empty": "" }), "  k      a\n         b\n  empty\n"),
         ] {
             let mut out = Vec::new();
             data(&mut out, &value).unwrap();

@@ -60,7 +60,9 @@ fn violations_can_be_acted_upon() {
         ),
         (
             json!({"path": "a", "zzzzzz": 1}),
-            vec!["unknown property `zzzzzz`, expected `count`, `flag`, `id`, `map`, `mode`, `never`, `not`, `path`, …"],
+            vec![
+                "unknown property `zzzzzz`, expected `path`, `count`, `ratio`, `mode`, `version`, `tags`, `when`, `range`, …",
+            ],
         ),
         (json!({"path": "a", "count": "abc"}), vec!["at `/count`: expected an integer from 1 to 100, got \"abc\""]),
         (json!({"path": "a", "count": 101}), vec!["at `/count`: expected an integer from 1 to 100, got 101"]),
