@@ -6,11 +6,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use env_contracts::{ByteSize, Code, Id, Name, Problem, Span, Version};
+use env_contracts::{ByteSize, Code, Problem, Span};
 use glovebox_plane::arguments::nearest;
 use glovebox_wasm::Placement;
 
 use crate::args::AskMode;
+use crate::values::{Agent, Ttl, Word};
 
 /// One key.
 pub(crate) struct Setting {
@@ -78,55 +79,6 @@ impl FromStr for Count {
 
     fn from_str(text: &str) -> Result<Self, String> {
         text.parse().map(Self).map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u32::MAX))
-    }
-}
-
-/// How long, or for ever.
-pub(crate) struct Ttl(pub(crate) Option<Span>);
-
-impl FromStr for Ttl {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "none" { Ok(Self(None)) } else { text.parse().map(|span| Self(Some(span))) }
-    }
-}
-
-/// An agent and its version, or nobody.
-#[derive(Clone, Default)]
-pub(crate) struct Agent(pub(crate) Option<(Name, Option<Version>)>);
-
-impl FromStr for Agent {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
-            return Ok(Self(None));
-        }
-        match text.split_once('@') {
-            Some((name, version)) => Ok(Self(Some((name.parse()?, Some(version.parse()?))))),
-            None => Ok(Self(Some((text.parse()?, None)))),
-        }
-    }
-}
-
-/// An id, or none.
-pub(crate) struct Word(pub(crate) Option<Id>);
-
-impl FromStr for Word {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(|id| Self(Some(id))) }
-    }
-}
-
-impl FromStr for AskMode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        <Self as clap::ValueEnum>::from_str(text, false)
-            .map_err(|_| format!("`{text}` is none of `auto`, `here`, `wait`, `leave` and `never`"))
     }
 }
 

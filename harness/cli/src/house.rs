@@ -4,18 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use env_contracts::{Assurance, ByteSize, Ceiling, Code, Id, Name, Observation, Principal, Problem, Profiles, Span};
+use env_contracts::{Assurance, ByteSize, Ceiling, Code, Name, Observation, Problem, Profiles, Span};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_identity::{Approvers, Signature, Statement};
 use glovebox_plane::{
-    ActionService, LivePolicy, Parts, People, PolicySource, Registry, Settings, Submitted, TaskContext, TimeOrderedIds,
+    ActionService, LivePolicy, Parts, People, PolicySource, Registry, Settings, Submitted, TimeOrderedIds,
 };
 use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, io_problem};
 use glovebox_store::{Options, Sqlite};
 use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
-use crate::args::ContextArgs;
-use crate::config::{Agent, Config, Count, Origin, Ttl, Word, trusted};
+use crate::config::{Config, Count, Origin, trusted};
+use crate::values::Ttl;
+use crate::who::id;
 use crate::{builtin, profiles};
 
 /// The tenant of a person's own machine.
@@ -332,46 +333,6 @@ fn budgets(config: &Config) -> Budgets {
     }
 }
 
-/// Who uses this command: the user that the kernel says we run as.
-pub(crate) fn principal() -> Principal {
-    Principal {
-        tenant: name(TENANT.to_owned()),
-        user: name(format!("uid-{}", rustix::process::geteuid().as_raw())),
-        agent: None,
-        agent_version: None,
-        chain: Vec::new(),
-    }
-}
-
-/// Who asks: the user, or an agent on their behalf where the caller says so.
-///
-/// # Errors
-/// `usage` for an agent that can't be.
-pub(crate) fn requester(config: &Config, args: &ContextArgs) -> Result<Principal, Problem> {
-    let agent: Agent = match &args.agent {
-        Some(text) => text.parse().map_err(|error: String| Problem::new(Code::Usage, format!("--agent: {error}")))?,
-        None => config.get("agent"),
-    };
-    let (agent, agent_version) = agent.0.map_or((None, None), |(name, version)| (Some(name), version));
-    Ok(Principal { agent, agent_version, ..principal() })
-}
-
-/// The session and the task that it belongs to. This door has no turns: a
-/// session has one task unless the caller names others.
-pub(crate) fn context(config: &Config, args: &ContextArgs) -> TaskContext {
-    let user = principal().user;
-    let session = args.session.clone().or_else(|| config.get::<Word>("session").0);
-    let session = session.unwrap_or_else(|| id(&format!("cli-{user}")));
-    let task = args.task.clone().or_else(|| config.get::<Word>("task").0).unwrap_or_else(|| session.clone());
-    let stage = args.stage.as_ref().map(ToString::to_string);
-    TaskContext { session, task, purpose: None, stage }
-}
-
-/// The context of what is tried here, in a state folder of its own.
-pub(crate) fn trial_context() -> TaskContext {
-    TaskContext { session: id("trial"), task: id("trial"), purpose: None, stage: None }
-}
-
 /// The Observation of an action that nobody was asked about.
 ///
 /// # Errors
@@ -383,23 +344,6 @@ pub(crate) fn done(submitted: Submitted) -> Result<Observation, Problem> {
             Err(Problem::new(Code::ApprovalPending, format!("action `{}` waits for a person", action.id)))
         }
     }
-}
-
-/// Who answers through this door: the user, unless the caller says that it
-/// is an agent. An agent that does not say so is the user here: what such an
-/// answer is worth, its assurance says.
-pub(crate) fn requester_of_answers(config: &Config) -> Principal {
-    let agent: Agent = config.get("agent");
-    let (agent, agent_version) = agent.0.map_or((None, None), |(name, version)| (Some(name), version));
-    Principal { agent, agent_version, ..principal() }
-}
-
-fn name(text: String) -> Name {
-    text.parse().unwrap_or_else(|error| unreachable!("made of letters and digits: {error}"))
-}
-
-pub(crate) fn id(text: &str) -> Id {
-    text.parse().unwrap_or_else(|error| unreachable!("made of letters and digits: {error}"))
 }
 
 /// A tokio runtime of two threads: one for the action, one that keeps time

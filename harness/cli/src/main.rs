@@ -13,6 +13,8 @@ mod profiles;
 mod progress;
 mod table;
 mod terminal;
+mod values;
+mod who;
 
 use std::process::ExitCode;
 

@@ -10,6 +10,18 @@
 //! Texts of people, models and tools are not in events but in [`Payload`]s
 //! beside them, which an event names by their sha256: they can be erased and
 //! the log still holds together.
+//!
+//! ```
+//! use glovebox_events::{Event, What};
+//!
+//! let released: Event = serde_json::from_str(
+//!     r#"{ "at_ms": 1800000000000, "what": { "kind": "released", "by": "uid-1000" } }"#,
+//! )?;
+//! assert!(matches!(&released.what, What::Released { by } if by.as_str() == "uid-1000"));
+//! // An event of a kind that nobody knows is none.
+//! assert!(serde_json::from_str::<What>(r#"{ "kind": "forgotten" }"#).is_err());
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 mod action;
 mod answer;

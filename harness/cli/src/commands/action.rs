@@ -15,7 +15,7 @@ use super::{asking, files, printed};
 use crate::args::{ActionCommand, ActionListArgs, IdArgs, ResumeArgs, SubmitArgs};
 use crate::config::Config;
 use crate::table::Table;
-use crate::{house, print};
+use crate::{house, print, who};
 
 /// The longest request that is read, in bytes.
 const MAX_REQUEST: u64 = 4 << 20;
@@ -59,8 +59,8 @@ fn submit(args: &SubmitArgs, config: &Config) -> Result<ExitCode, Problem> {
     let (asking, here) = asking::mode(config, &args.context)?;
     let workspace = args.workspace.as_deref().map(run::workspace).transpose()?;
     let mut submission = Submission {
-        principal: house::requester(config, &args.context)?,
-        context: house::context(config, &args.context),
+        principal: who::requester(config, &args.context)?,
+        context: who::context(config, &args.context),
         request,
         received,
         workspace: None,
@@ -85,7 +85,7 @@ fn submit(args: &SubmitArgs, config: &Config) -> Result<ExitCode, Problem> {
 
 fn show(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
-    let view = service.action(&house::principal(), &whole(&service, &args.id)?)?;
+    let view = service.action(&who::principal(), &whole(&service, &args.id)?)?;
     if args.json {
         return printed(print::json(&view), 0);
     }
@@ -135,7 +135,7 @@ fn list(args: &ActionListArgs, config: &Config) -> Result<ExitCode, Problem> {
         limit: args.limit,
         ..ActionFilter::default()
     };
-    let page = service.actions(&house::principal(), filter)?;
+    let page = service.actions(&who::principal(), filter)?;
     if args.json {
         return printed(print::json(&serde_json::json!({ "actions": page.items, "next": page.next })), 0);
     }
@@ -151,7 +151,7 @@ fn list(args: &ActionListArgs, config: &Config) -> Result<ExitCode, Problem> {
 fn events(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
     let id = whole(&service, &args.id)?;
-    let events = service.events(&house::principal(), &id, 0)?;
+    let events = service.events(&who::principal(), &id, 0)?;
     if args.json {
         return printed(print::json(&events), 0);
     }
@@ -178,7 +178,7 @@ fn summary(what: &serde_json::Value) -> String {
 fn cancel(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
     let id = whole(&service, &args.id)?;
-    let view = house::tokio_runtime()?.block_on(service.cancel(&house::principal(), &id, "cancelled"))?;
+    let view = house::tokio_runtime()?.block_on(service.cancel(&who::principal(), &id, "cancelled"))?;
     if args.json {
         return printed(print::json(&view), 0);
     }
@@ -191,7 +191,7 @@ fn cancel(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
 
 fn resume(args: &ResumeArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
-    let principal = house::requester(config, &args.context)?;
+    let principal = who::requester(config, &args.context)?;
     let id = whole(&service, &args.id)?;
     let (asking, here) = asking::mode(config, &args.context)?;
     let answer = run::drive(&service, config, here, async |service, watch, stop| {
@@ -202,7 +202,7 @@ fn resume(args: &ResumeArgs, config: &Config) -> Result<ExitCode, Problem> {
 
 /// The one action whose id begins so.
 pub(super) fn whole(service: &ActionService, id: &Id) -> Result<Id, Problem> {
-    let principal = house::principal();
+    let principal = who::principal();
     if service.action(&principal, id).is_ok() {
         return Ok(id.clone());
     }

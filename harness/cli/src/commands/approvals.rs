@@ -14,7 +14,7 @@ use crate::args::{AnswerArgs, ApprovalsCommand, ApproveArgs, DeclineArgs, EditAr
 use crate::config::Config;
 use crate::table::Table;
 use crate::terminal::{escaped, escaped_line};
-use crate::{house, print};
+use crate::{house, print, who};
 
 pub(crate) fn run(command: ApprovalsCommand, config: &Config) -> Result<ExitCode, Problem> {
     match command {
@@ -47,7 +47,7 @@ fn list(all: bool, json: bool, config: &Config) -> Result<ExitCode, Problem> {
 fn cards(service: &ActionService, states: Vec<ApprovalState>) -> Result<Vec<Card>, Problem> {
     let (mut cards, mut after) = (Vec::new(), None);
     loop {
-        let page = service.approvals(&house::principal(), states.clone(), after, 0)?;
+        let page = service.approvals(&who::principal(), states.clone(), after, 0)?;
         cards.extend(page.items);
         match page.next {
             Some(next) => after = Some(next),
@@ -59,7 +59,7 @@ fn cards(service: &ActionService, states: Vec<ApprovalState>) -> Result<Vec<Card
 fn show(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
     recover(&service)?;
-    let card = service.approval(&house::principal(), &whole(&service, &args.id)?)?;
+    let card = service.approval(&who::principal(), &whole(&service, &args.id)?)?;
     if args.json {
         return printed(print::json(&card), 0);
     }
@@ -134,7 +134,8 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
     }
     match (&card.preview_by, card.preview) {
         (Some(by), _) => {
-            line("preview", &format!("`glovebox run {by}` with the same arguments shows what it would do"))
+            let text = format!("`glovebox run {by}` with the same arguments shows what it would do");
+            line("preview", &text);
         }
         (None, true) => line("preview", "a rule wants one looked at first, and the tool has none"),
         (None, false) => {}
@@ -163,12 +164,12 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
 
 fn approve(args: &ApproveArgs, config: &Config) -> Result<ExitCode, Problem> {
     let narrowed = args.contract.as_deref().map(scope).transpose()?;
-    let id = args.offer.clone().unwrap_or_else(|| house::id("once"));
+    let id = args.offer.clone().unwrap_or_else(|| who::id("once"));
     answer(&args.answer, Answering::Offer { id, narrowed }, config)
 }
 
 fn decline(args: &DeclineArgs, config: &Config) -> Result<ExitCode, Problem> {
-    let id = house::id(if args.stop_task { "decline-and-stop" } else { "decline" });
+    let id = who::id(if args.stop_task { "decline-and-stop" } else { "decline" });
     answer(&args.answer, Answering::Offer { id, narrowed: None }, config)
 }
 
@@ -200,7 +201,7 @@ fn answer(args: &AnswerArgs, answer: Answering, config: &Config) -> Result<ExitC
         }
         None => None,
     };
-    let principal = house::requester_of_answers(config);
+    let principal = who::requester_of_answers(config);
     let by = Signed { principal: &principal, key: key.as_ref(), channel: asking::channel("cli") };
     let reply = Reply { approval, seen: args.plan.clone(), answer, words: args.say.clone() };
     let settled = house::tokio_runtime()?.block_on(service.answer(by, reply))?;
@@ -236,7 +237,7 @@ fn settled_lines(settled: &Settled) -> std::io::Result<()> {
 
 /// The one approval whose id begins so.
 fn whole(service: &ActionService, id: &Id) -> Result<Id, Problem> {
-    if service.approval(&house::principal(), id).is_ok() {
+    if service.approval(&who::principal(), id).is_ok() {
         return Ok(id.clone());
     }
     let cards = cards(service, Vec::new())?;

@@ -12,8 +12,8 @@ use glovebox_runtime::job::Frame;
 use super::approvals::card_lines;
 use crate::args::{AskMode, ContextArgs};
 use crate::config::Config;
-use crate::house;
 use crate::progress::Line;
+use crate::{house, who};
 
 /// Whether a question can be put here: a person reads it and types.
 fn terminal() -> bool {
@@ -157,7 +157,7 @@ fn answer(
         answer: Answering::Offer { id: offer.clone(), narrowed: None },
         words,
     };
-    let principal = house::principal();
+    let principal = who::principal();
     let by = |key| Signed { principal: &principal, key, channel: channel("terminal") };
     match runtime.block_on(service.answer(by(None), reply(words.clone()))) {
         Err(problem) if problem.code == Code::NotEligible => {

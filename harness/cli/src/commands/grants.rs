@@ -10,11 +10,11 @@ use super::{printed, run};
 use crate::args::GrantsCommand;
 use crate::config::Config;
 use crate::terminal::escaped_line;
-use crate::{house, print};
+use crate::{house, print, who};
 
 pub(crate) fn run(command: GrantsCommand, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
-    let principal = house::requester_of_answers(config);
+    let principal = who::requester_of_answers(config);
     match command {
         GrantsCommand::List { all, json } => {
             let grants = service.grants(&principal, all)?;

@@ -8,7 +8,7 @@ use glovebox_plane::PermissionRequest;
 use super::{asking, files, run};
 use crate::args::{PermissionArgs, PermissionCommand};
 use crate::config::Config;
-use crate::house;
+use crate::{house, who};
 
 pub(crate) fn run(command: PermissionCommand, config: &Config) -> Result<ExitCode, Problem> {
     let PermissionCommand::Request(args) = command;
@@ -24,8 +24,8 @@ fn request(args: PermissionArgs, config: &Config) -> Result<ExitCode, Problem> {
     })?;
     let (asking, here) = asking::mode(config, &args.context)?;
     let request = PermissionRequest {
-        principal: house::requester(config, &args.context)?,
-        context: house::context(config, &args.context),
+        principal: who::requester(config, &args.context)?,
+        context: who::context(config, &args.context),
         capability,
         scope,
         reason: args.reason,

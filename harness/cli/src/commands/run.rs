@@ -20,7 +20,7 @@ use super::{approvals, arguments, files, printed};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::progress::Progress;
-use crate::{house, print};
+use crate::{house, print, who};
 
 /// One action at a time: a small pool is enough and starts faster.
 pub(super) const SLOTS: u32 = 1;
@@ -42,7 +42,7 @@ pub(super) fn submission(
     asking: Asking,
 ) -> Result<Submission, Problem> {
     let wanted: Wanted = args.tool.parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
-    let principal = house::requester(config, &args.context)?;
+    let principal = who::requester(config, &args.context)?;
     let tool = service.capability(&principal, &wanted)?;
     let received = arguments::received(args, &tool)?;
     let (workspace, access) = workspace(&args.workspace)?;
@@ -68,7 +68,7 @@ pub(super) fn submission(
     }
     Ok(Submission {
         principal,
-        context: house::context(config, &args.context),
+        context: who::context(config, &args.context),
         request,
         received: Some(received),
         workspace: Some(workspace),

@@ -8,11 +8,11 @@ use env_contracts::Problem;
 use super::{printed, run};
 use crate::args::StopArgs;
 use crate::config::Config;
-use crate::{house, print};
+use crate::{house, print, who};
 
 pub(crate) fn run(args: &StopArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
-    let principal = house::principal();
+    let principal = who::principal();
     let runtime = house::tokio_runtime()?;
     let mut out = anstream::stdout().lock();
     if args.release {

@@ -17,9 +17,9 @@ use self::replay::Replayed;
 use super::{db, printed, run};
 use crate::args::{self, AuditCommand, ExportArgs, VerifyArgs};
 use crate::config::Config;
-use crate::house;
 use crate::print::{self, FAILED, SUCCEEDED};
 use crate::terminal::escaped_line;
+use crate::{house, who};
 
 pub(crate) fn run(command: AuditCommand, config: &Config) -> Result<ExitCode, Problem> {
     match command {
@@ -129,7 +129,7 @@ fn export(args: &ExportArgs, config: &Config) -> Result<ExitCode, Problem> {
         args::ExportFormat::Ndjson => ExportFormat::Ndjson,
         args::ExportFormat::Cloudevents => ExportFormat::CloudEvents,
     };
-    let tenant = args.session.as_ref().map(|_| house::principal().tenant);
+    let tenant = args.session.as_ref().map(|_| who::principal().tenant);
     let filter = ExportFilter { tenant, session: args.session.clone(), ..ExportFilter::default() };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match store.export(&mut out, format, &filter) {
@@ -152,7 +152,7 @@ fn sign(key: &Path, config: &Config) -> Result<ExitCode, Problem> {
 fn erase(action: &Id, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
     let action = super::action::whole(&service, action)?;
-    let principal = house::requester_of_answers(config);
+    let principal = who::requester_of_answers(config);
     let erased = house::tokio_runtime()?.block_on(service.erase(&principal, &action))?;
     let line = format!("{erased} contents of action {action} are erased; its events stay");
     printed(writeln!(anstream::stdout().lock(), "{line}"), 0)

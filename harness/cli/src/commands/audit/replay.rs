@@ -179,7 +179,7 @@ impl Reader<'_> {
             self.out.fault(format!("everything is {is} by other words than the log's, which says {says}"));
         }
         let mut tenants = std::mem::take(&mut self.tenants);
-        tenants.insert(crate::house::principal().tenant);
+        tenants.insert(crate::who::principal().tenant);
         for tenant in &tenants {
             self.grants(tenant)?;
             self.actions(tenant)?;

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::Line;
 use crate::config::Config;
-use crate::house;
 use crate::progress::Progress;
+use crate::{house, who};
 
 /// What must not come out, whoever asks.
 const SECRET: &str = "glovebox-doctor-hidden-text";
@@ -160,12 +160,12 @@ async fn observe(
     let mut request = ActionRequest::new(attempt.tool.parse().map_err(usage)?, Value::Null);
     request.scope = Some(Scope::from_toml(attempt.scope).map_err(|error| Problem::of(&error))?);
     let submission = Submission {
-        principal: house::principal(),
+        principal: who::principal(),
         request,
         received: Some(attempt.args.to_string().into_bytes()),
         workspace: Some(workspace.to_owned()),
         inputs: BTreeMap::new(),
-        context: house::trial_context(),
+        context: who::trial_context(),
         asking: Asking::Never,
     };
     house::done(service.submit(submission, watch, &Stop::default()).await?)

@@ -9,7 +9,7 @@ use glovebox_plane::{ActionService, Asking, Submission, Tool, Unwatched};
 use glovebox_runtime::Stop;
 use serde_json::Value;
 
-use crate::house;
+use crate::{house, who};
 
 /// Runs an example in a fresh workspace.
 ///
@@ -45,12 +45,12 @@ async fn observe(service: &ActionService, tool: &Tool, example: &Example) -> Res
     let capability = tool.manifest.capability();
     let wanted = Wanted { name: capability.name, version: Some(capability.version) };
     let submission = Submission {
-        principal: house::principal(),
+        principal: who::principal(),
         request: ActionRequest::new(wanted, Value::Null),
         received: Some(serde_json::to_vec(&example.args).unwrap_or_default()),
         workspace: Some(workspace),
         inputs,
-        context: house::trial_context(),
+        context: who::trial_context(),
         asking: Asking::Never,
     };
     house::done(service.submit(submission, Arc::new(Unwatched), &Stop::default()).await?)

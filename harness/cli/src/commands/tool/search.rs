@@ -11,11 +11,11 @@ use crate::config::Config;
 use crate::house::{self, Places};
 use crate::table::Table;
 use crate::terminal::escaped_line;
-use crate::{print, profiles};
+use crate::{print, profiles, who};
 
 pub(crate) fn run(text: &str, agent: Option<&str>, json: bool, config: &Config) -> Result<ExitCode, Problem> {
     let (agent, agent_version) = agent.map(parsed).transpose()?.unzip();
-    let principal = Principal { agent, agent_version: agent_version.flatten(), ..house::principal() };
+    let principal = Principal { agent, agent_version: agent_version.flatten(), ..who::principal() };
     let profiles = profiles::load(config)?.unwrap_or_default();
     let found = house::registry(&Places::of(config)).search(text, &principal, &profiles)?;
     if json {
