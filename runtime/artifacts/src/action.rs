@@ -8,6 +8,7 @@ use env_contracts::Digest;
 use object_store::path::Path as ObjectPath;
 use object_store::{MultipartUpload, ObjectStoreExt, PutMode};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::OnceCell;
 
 use crate::error::Error;
 use crate::media;
@@ -24,7 +25,9 @@ const PART: u64 = 5 * 1024 * 1024;
 pub struct ActionArtifacts {
     store: ArtifactStore,
     action: String,
-    next: AtomicU64,
+    /// The next number, once somebody looked which are taken: most actions
+    /// store nothing.
+    next: OnceCell<AtomicU64>,
 }
 
 /// Content that is read and hashed and waits for its place.
@@ -43,8 +46,8 @@ enum Body {
 }
 
 impl ActionArtifacts {
-    pub(crate) fn new(store: ArtifactStore, action: String, next: u64) -> Self {
-        Self { store, action, next: next.into() }
+    pub(crate) fn new(store: ArtifactStore, action: String) -> Self {
+        Self { store, action, next: OnceCell::new() }
     }
 
     /// Stores `content` as the action's next artifact. It is hashed while it
@@ -133,15 +136,17 @@ impl ActionArtifacts {
             created_ms: meta.created_ms,
             keep_until_ms: meta.keep_until_ms,
         };
+        let taken = || async { self.store.next_number(&self.action).await.map(AtomicU64::from) };
+        let next = self.next.get_or_try_init(taken).await?;
         loop {
-            record.uri = ArtifactUri::new(&self.action, self.next.fetch_add(1, Ordering::Relaxed));
+            record.uri = ArtifactUri::new(&self.action, next.fetch_add(1, Ordering::Relaxed));
             let entry = record.to_entry().map_err(|source| self.store.folder.error(source))?;
             let path = self.store.entry_path(&record.uri);
             match self.store.objects.put_opts(&path, entry.into(), PutMode::Create.into()).await {
                 Ok(_) => return Ok(record),
                 // Another process stores for the same action: go on after it.
                 Err(object_store::Error::AlreadyExists { .. }) => {
-                    self.next.fetch_max(self.store.next_number(&self.action).await?, Ordering::Relaxed);
+                    next.fetch_max(self.store.next_number(&self.action).await?, Ordering::Relaxed);
                 }
                 Err(source) => return Err(self.store.folder.error(source)),
             }

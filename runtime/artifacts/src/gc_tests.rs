@@ -80,7 +80,7 @@ async fn collection_takes_entries_then_blobs() {
 #[tokio::test]
 async fn a_crash_between_blob_and_entry_leaves_only_a_blob_that_goes() {
     let fixture = Fixture::new();
-    let action = fixture.store.action("a").await.unwrap();
+    let action = fixture.store.action("a").unwrap();
     let staged = action.stage(&b"content"[..], 100).await.unwrap();
     action.place_blob(&staged).await.unwrap();
     drop((action, staged));
@@ -129,7 +129,7 @@ async fn collection_and_publication_exclude_each_other() {
     let alone = fixture.store.folder.lock(false).await.unwrap();
     let (store, uri) = (fixture.store.clone(), stored.uri.clone());
     let put = tokio::spawn(async move {
-        let action = store.action("b").await?;
+        let action = store.action("b")?;
         action.put(ArtifactMeta::new("n", "p", THEN), &b"more"[..], 10).await
     });
     // As much as it could do without the lock, it does now.

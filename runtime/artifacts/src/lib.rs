@@ -17,7 +17,7 @@
 //! # let folder = tempfile::tempdir().unwrap();
 //! # runtime.block_on(async {
 //! let store = ArtifactStore::open(folder.path(), "tenant-1")?;
-//! let action = store.action("action-1").await?;
+//! let action = store.action("action-1")?;
 //!
 //! let meta = ArtifactMeta::new("report.txt", "text.count@1.0.0", 1_700_000_000_000);
 //! let stored = action.put(meta, &b"three lines"[..], 1024).await?;

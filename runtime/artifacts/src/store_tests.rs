@@ -87,7 +87,7 @@ async fn listing_and_removing() {
 #[tokio::test]
 async fn numbers_are_not_given_twice() {
     let fixture = Fixture::new();
-    let action = fixture.store.action("a").await.unwrap();
+    let action = fixture.store.action("a").unwrap();
     let meta = || ArtifactMeta::new("n", "p", THEN);
     let first = action.put(meta(), &b"1"[..], 10).await.unwrap();
     fixture.store.remove(&first.uri).await.unwrap();
@@ -107,7 +107,7 @@ async fn concurrent_puts_lose_nothing() {
             // A store of its own each, as in another process.
             let store = ArtifactStore::open(&root, "tenant").unwrap();
             tokio::spawn(async move {
-                let action = store.action("a").await.unwrap();
+                let action = store.action("a").unwrap();
                 for round in 0..5_u8 {
                     let content = vec![round; if task == 0 { LARGE } else { 10 }];
                     action
@@ -142,7 +142,7 @@ async fn refused_content_leaves_nothing() {
         }
     }
     let fixture = Fixture::new();
-    let action = fixture.store.action("a").await.unwrap();
+    let action = fixture.store.action("a").unwrap();
     let meta = || ArtifactMeta::new("n", "p", THEN);
     for size in [10, LARGE] {
         let content = Cursor::new(vec![0; size]);
@@ -183,7 +183,7 @@ async fn folders_that_cannot_be_used_are_coded_errors() {
     }
     for tenant in ["", "..", "a/b", "-a"] {
         assert_eq!(ArtifactStore::open(fixture.folder.path(), tenant).unwrap_err().code(), Code::Usage);
-        assert_eq!(fixture.store.action(tenant).await.unwrap_err().code(), Code::Usage);
+        assert_eq!(fixture.store.action(tenant).unwrap_err().code(), Code::Usage);
     }
 }
 
@@ -201,7 +201,7 @@ fn futures_can_be_sent() {
     fn check<T: Send>(_: &T) {}
     let fixture = Fixture::new();
     let uri: ArtifactUri = "artifact/a/1".parse().unwrap();
-    let action = ActionArtifacts::new(fixture.store.clone(), "a".into(), 1);
+    let action = ActionArtifacts::new(fixture.store.clone(), "a".into());
     let file = tempfile::tempfile().unwrap();
     check(&fixture.store.get(&uri));
     check(&fixture.store.list(&Filter::default()));

@@ -51,7 +51,6 @@ impl Fixture {
         let content = std::io::Cursor::new(content.to_vec());
         self.store
             .action(action)
-            .await
             .unwrap()
             .put(ArtifactMeta::new("name", "test", created_ms), content, u64::MAX)
             .await

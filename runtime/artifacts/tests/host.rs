@@ -24,7 +24,7 @@ fn a_full_disk_costs_only_what_did_not_fit() {
     };
     block_on(async {
         let store = ArtifactStore::open(&folder, "tenant").unwrap();
-        let action = store.action("a").await.unwrap();
+        let action = store.action("a").unwrap();
         let put = |size: usize, fill: u8| {
             action.put(ArtifactMeta::new("n", "p", 0), std::io::Cursor::new(vec![fill; size]), u64::MAX)
         };
@@ -73,7 +73,7 @@ fn a_read_only_file_system_is_a_coded_error() {
     };
     block_on(async {
         let store = ArtifactStore::open(&folder, "tenant").unwrap();
-        let action = store.action("a").await.unwrap();
+        let action = store.action("a").unwrap();
         let stored = action.put(ArtifactMeta::new("n", "p", 0), &b"content"[..], 100).await.unwrap();
         assert!(command("mount").args(["-o", "remount,ro"]).arg(&folder).status().unwrap().success());
 
@@ -112,7 +112,7 @@ fn a_kill_in_the_middle_leaves_what_gc_takes() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return block_on(async {
             let store = ArtifactStore::open(Path::new(&folder), "tenant").unwrap();
-            let action = store.action("a").await.unwrap();
+            let action = store.action("a").unwrap();
             action.put(ArtifactMeta::new("n", "p", 0), &b"before"[..], 100).await.unwrap();
             let result = action.put(ArtifactMeta::new("n", "p", 0), Deadly(0), u64::MAX).await;
             panic!("still alive: {result:?}");

@@ -88,7 +88,7 @@ fn bound(run_dir: &RunDir, action: &str, backend: &str) -> Bound {
 #[test]
 fn a_permit_is_for_one_plan_of_one_runtime() {
     let dir = tempfile::tempdir().unwrap();
-    let run_dir = RunDir::create(dir.path(), "run").unwrap();
+    let run_dir = RunDir::new(dir.path(), "run");
     let backend = Arc::new(Counting::default());
     let (runtime, authority) = Runtime::new(vec![backend.clone()]);
     let (_, foreign) = Runtime::new(Vec::new());

@@ -24,7 +24,7 @@ impl Desk {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs_err::create_dir(dir.path().join("workspace")).unwrap();
-        let run_dir = RunDir::create(&dir.path().join("state/run"), "action").unwrap();
+        let run_dir = RunDir::new(&dir.path().join("state/run"), "action");
         Self { dir, run_dir }
     }
 
@@ -216,7 +216,7 @@ fn inputs_are_copied_hashed_and_asked_for() {
 fn a_run_folder_goes_with_its_run_however_deep_a_guest_dug() {
     let desk = Desk::new();
     let parent = desk.dir.path().join("runs");
-    let run_dir = RunDir::create(&parent, "deep").unwrap();
+    let run_dir = RunDir::new(&parent, "deep");
     let mut dir = run_dir.folder("outputs").unwrap();
     // Deeper than the descriptors that a process may usually have.
     for level in 0..1100 {
@@ -237,7 +237,13 @@ fn a_run_folder_goes_with_its_run_however_deep_a_guest_dug() {
 fn sweeping_takes_dead_runs_and_leaves_live_ones() {
     let desk = Desk::new();
     let parent = desk.dir.path().join("runs");
-    let live = RunDir::create(&parent, "live").unwrap();
+    let live = RunDir::new(&parent, "live");
+    assert!(!parent.exists(), "a run that needs no folder has none");
+    drop(live.folder("outputs").unwrap());
+    // Another of the same action, while the first is there.
+    let beside = RunDir::new(&parent, "live");
+    drop(beside.folder("outputs").unwrap());
+    assert!(parent.join("live.2").exists());
     // A run whose process is gone: its folder is there, its lock is free.
     fs_err::create_dir(parent.join("dead")).unwrap();
     fs_err::write(parent.join("dead/lock"), "").unwrap();
@@ -245,5 +251,7 @@ fn sweeping_takes_dead_runs_and_leaves_live_ones() {
     assert_eq!(sweep(&parent, true).unwrap(), [parent.join("dead")]);
     assert!(parent.join("dead").exists());
     assert_eq!(sweep(&parent, false).unwrap(), [parent.join("dead")]);
-    assert!(!parent.join("dead").exists() && live.path().exists());
+    assert!(!parent.join("dead").exists() && parent.join("live").exists());
+    drop((live, beside));
+    assert_eq!(fs_err::read_dir(&parent).unwrap().count(), 0);
 }

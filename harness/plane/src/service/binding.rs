@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use env_contracts::{Code, Id, Label, Name, Problem, Source};
+use env_contracts::{Code, Label, Name, Problem, Source};
 use glovebox_runtime::Bound;
 use glovebox_runtime::bind::{Binding, Files, RunDir, bind};
 
@@ -42,7 +42,7 @@ impl ActionService {
     pub(super) async fn bind(&self, flight: &Flight, planned: Planned, watch: &dyn Watch) -> Result<Ready, Halt> {
         let parts = &self.parts;
         let setup = std::time::Instant::now();
-        let run_dir = Arc::new(self.run_dir(&planned.plan.action_id)?);
+        let run_dir = Arc::new(RunDir::new(&parts.run_root, planned.plan.action_id.as_str()));
         let backend = parts.runtime.backend(&planned.plan.backend);
         let backend = backend.ok_or_else(|| Problem::new(Code::BackendUnavailable, "the planned backend is gone"))?;
         let progress = |line: &str| watch.phase(line);
@@ -82,18 +82,6 @@ impl ActionService {
             max_sealed: parts.max_sealed.0,
         })?;
         Ok(files)
-    }
-
-    /// The folder of a run. One of the same action may be there: left by a
-    /// process that died, or of another that binds it at this moment.
-    fn run_dir(&self, action: &Id) -> Result<RunDir, Problem> {
-        let root = &self.parts.run_root;
-        RunDir::create(root, action.as_str()).or_else(|problem| {
-            if !root.join(action.as_str()).exists() {
-                return Err(problem);
-            }
-            RunDir::create(root, &format!("{action}.{}", self.parts.ids.random()))
-        })
     }
 
     async fn artifact(&self, uri: &str, most: Label, run_dir: &RunDir) -> Result<OwnedFd, Refusal> {

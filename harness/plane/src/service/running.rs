@@ -61,7 +61,7 @@ impl ActionService {
         flight.story.0.notices.extend(report.notices);
         let mut outcome = observe::outcome(&report.end, &tool);
         let collection = Collection {
-            store: parts.artifacts.action(planned.plan.action_id.as_str()).await,
+            store: parts.artifacts.action(planned.plan.action_id.as_str()),
             plan: &planned.plan,
             now: parts.clock.now(),
             described: match &report.end {

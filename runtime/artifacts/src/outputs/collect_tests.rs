@@ -17,7 +17,7 @@ async fn check(limits: CollectLimits, make: impl FnOnce(&Path), stored: &[&str],
     make(outputs.path());
     let dir = fs_err::File::open(outputs.path()).unwrap();
     let meta = OutputsMeta { producer: "tool@1.0.0".into(), created_ms: THEN, ..OutputsMeta::default() };
-    let action = fixture.store.action("a").await.unwrap();
+    let action = fixture.store.action("a").unwrap();
     let collected = action.collect_outputs(dir.as_fd(), limits, &meta).await;
 
     assert!(collected.error.is_none(), "{:?}", collected.error);
@@ -201,7 +201,7 @@ async fn claimed_media_types_count_if_they_are_any() {
         ..OutputsMeta::default()
     };
     let dir = fs_err::File::open(outputs.path()).unwrap();
-    let collected = fixture.store.action("a").await.unwrap().collect_outputs(dir.as_fd(), limits(), &meta).await;
+    let collected = fixture.store.action("a").unwrap().collect_outputs(dir.as_fd(), limits(), &meta).await;
     let types: Vec<&str> = collected.artifacts.iter().map(|record| record.media_type.as_str()).collect();
     assert_eq!(types, ["application/x-thing", "application/json", "text/plain"]);
 }
@@ -216,7 +216,7 @@ async fn a_growing_file_is_cut_at_the_limit() {
     let whole_len = whole.len() as u64;
 
     let fixture = Fixture::new();
-    let action = fixture.store.action("a").await.unwrap();
+    let action = fixture.store.action("a").unwrap();
     for (file_limit, left, stored) in
         [(4, 100, 4), (100, 4, 4), (whole_len, whole_len, whole.len()), (1 << 20, 1 << 20, whole.len())]
     {

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use env_contracts::{Code, Problem};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -13,33 +14,50 @@ use super::remove::remove_tree;
 /// the process, however that ends.
 const LOCK: &str = "lock";
 
-/// The folder of one run. Dropping it removes it with all in it.
+/// How many folders of one action can be there at once: those of processes
+/// that died, and of others that bind it at this moment.
+const MOST_NAMES: u32 = 64;
+
+/// The folder of one run. It is made when something is put into it, since most
+/// runs need none. Dropping it removes it with all in it.
 #[derive(Debug)]
 pub struct RunDir {
-    path: PathBuf,
-    dir: OwnedFd,
-    _lock: OwnedFd,
+    parent: PathBuf,
+    action: String,
+    made: OnceLock<Made>,
+    making: Mutex<()>,
     keep: bool,
 }
 
-impl RunDir {
+/// A folder that was made.
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    dir: OwnedFd,
+    _lock: OwnedFd,
+}
+
+impl Made {
     /// Makes the folder for an action below `parent`, which is made too.
-    ///
-    /// # Errors
-    /// `state-unavailable`, `disk-full`.
-    pub fn create(parent: &Path, action: &str) -> Result<Self, Problem> {
-        let path = parent.join(action);
-        let failed = |error: std::io::Error| {
+    fn new(parent: &Path, action: &str) -> Result<Self, Problem> {
+        let mut path = parent.join(action);
+        let failed = |path: &Path, error: std::io::Error| {
             crate::io_problem(&format!("cannot make `{}`", path.display()), Code::StateUnavailable, &error)
         };
-        let make = || match rustix::fs::mkdir(&path, Mode::RWXU) {
-            Err(rustix::io::Errno::NOENT) => {
-                fs_err::create_dir_all(parent)?;
-                rustix::fs::mkdir(&path, Mode::RWXU).map_err(std::io::Error::from)
+        let mut number = 1;
+        loop {
+            match rustix::fs::mkdir(&path, Mode::RWXU) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::NOENT) if !parent.exists() => {
+                    fs_err::create_dir_all(parent).map_err(|error| failed(parent, error))?;
+                }
+                Err(rustix::io::Errno::EXIST) if number < MOST_NAMES => {
+                    number += 1;
+                    path = parent.join(format!("{action}.{number}"));
+                }
+                Err(errno) => return Err(failed(&path, errno.into())),
             }
-            made => made.map_err(std::io::Error::from),
-        };
-        make().map_err(failed)?;
+        }
         let open = || -> std::io::Result<_> {
             let dir = rustix::fs::open(&path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
             let lock = rustix::fs::openat(
@@ -52,13 +70,38 @@ impl RunDir {
             Ok((dir, lock))
         };
         match open() {
-            Ok((dir, lock)) => Ok(Self { path, dir, _lock: lock, keep: false }),
+            Ok((dir, lock)) => Ok(Self { path, dir, _lock: lock }),
             Err(error) => {
                 // What was made just now holds nothing.
                 let _ = fs_err::remove_dir_all(&path);
-                Err(failed(error))
+                Err(failed(&path, error))
             }
         }
+    }
+}
+
+impl RunDir {
+    /// The folder of an action below `parent`.
+    pub fn new(parent: &Path, action: &str) -> Self {
+        Self {
+            parent: parent.to_owned(),
+            action: action.to_owned(),
+            made: OnceLock::new(),
+            making: Mutex::new(()),
+            keep: false,
+        }
+    }
+
+    fn made(&self) -> Result<&Made, Problem> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let made = Made::new(&self.parent, &self.action)?;
+        Ok(self.made.get_or_init(|| made))
     }
 
     /// A private folder in it, made if it is not there.
@@ -66,19 +109,20 @@ impl RunDir {
     /// # Errors
     /// `state-unavailable`, `disk-full`.
     pub fn folder(&self, name: &str) -> Result<OwnedFd, Problem> {
+        let made = self.made()?;
         let failed = |errno: rustix::io::Errno| {
             crate::io_problem(
-                &format!("cannot make `{}`", self.path.join(name).display()),
+                &format!("cannot make `{}`", made.path.join(name).display()),
                 Code::StateUnavailable,
                 &errno.into(),
             )
         };
-        match rustix::fs::mkdirat(&self.dir, name, Mode::RWXU) {
+        match rustix::fs::mkdirat(&made.dir, name, Mode::RWXU) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(errno) => return Err(failed(errno)),
         }
         rustix::fs::openat(
-            &self.dir,
+            &made.dir,
             name,
             OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW,
             Mode::empty(),
@@ -91,29 +135,25 @@ impl RunDir {
     /// # Errors
     /// `state-unavailable`, `disk-full`.
     pub fn unnamed_file(&self) -> Result<OwnedFd, Problem> {
+        let made = self.made()?;
         let failed = |error: std::io::Error| {
-            crate::io_problem(&format!("cannot write in `{}`", self.path.display()), Code::StateUnavailable, &error)
+            crate::io_problem(&format!("cannot write in `{}`", made.path.display()), Code::StateUnavailable, &error)
         };
-        match rustix::fs::openat(&self.dir, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR) {
+        match rustix::fs::openat(&made.dir, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR) {
             Ok(fd) => Ok(fd),
             // Some network file systems can't; a name that is taken away at
             // once comes close.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::NOENT) => {
                 let name = "unnamed";
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-                let fd = rustix::fs::openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR)
+                let fd = rustix::fs::openat(&made.dir, name, flags, Mode::RUSR | Mode::WUSR)
                     .map_err(|errno| failed(errno.into()))?;
-                rustix::fs::unlinkat(&self.dir, name, rustix::fs::AtFlags::empty())
+                rustix::fs::unlinkat(&made.dir, name, rustix::fs::AtFlags::empty())
                     .map_err(|errno| failed(errno.into()))?;
                 Ok(fd)
             }
             Err(errno) => Err(failed(errno.into())),
         }
-    }
-
-    /// Where it lies.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Moves the folder to a place where it stays: the contract says that
@@ -122,12 +162,13 @@ impl RunDir {
     /// # Errors
     /// `state-unavailable`, `disk-full`; the folder is gone then.
     pub fn keep(mut self, place: &Path) -> Result<PathBuf, Problem> {
-        let kept = place.join(self.path.file_name().unwrap_or_default());
+        let path = self.made()?.path.clone();
+        let kept = place.join(path.file_name().unwrap_or_default());
         let failed = |error: std::io::Error| {
             crate::io_problem(&format!("cannot keep `{}`", kept.display()), Code::StateUnavailable, &error)
         };
         fs_err::create_dir_all(place).map_err(failed)?;
-        fs_err::rename(&self.path, &kept).map_err(failed)?;
+        fs_err::rename(&path, &kept).map_err(failed)?;
         self.keep = true;
         Ok(kept)
     }
@@ -135,9 +176,9 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
-        if !self.keep {
+        if let Some(made) = self.made.get().filter(|_| !self.keep) {
             // What can't be removed now is swept later: its lock is free.
-            let _ = remove_tree(self.dir.as_fd(), LOCK).and_then(|()| fs_err::remove_dir(&self.path));
+            let _ = remove_tree(made.dir.as_fd(), LOCK).and_then(|()| fs_err::remove_dir(&made.path));
         }
     }
 }
