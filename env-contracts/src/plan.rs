@@ -119,6 +119,10 @@ pub struct WorkspaceIdentity {
     pub device: u64,
     /// Its inode.
     pub inode: u64,
+    /// When it was made, in nanoseconds since 1970, where the file system
+    /// says: inodes are given again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub born_ns: Option<u64>,
     /// What the guest may do with it.
     pub access: Access,
 }

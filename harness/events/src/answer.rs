@@ -1,6 +1,6 @@
 //! What a person can answer, and what one did.
 
-use env_contracts::{Assurance, CapabilityRef, Digest, Id, Name, Scope};
+use env_contracts::{Assurance, CapabilityRef, Digest, Id, Name, Scope, WorkspaceIdentity};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -79,9 +79,10 @@ pub enum Matcher {
         artifact: Digest,
         /// The digest of the effective contract.
         contract: Digest,
-        /// The workspace, by device and inode. Absent: it has none.
+        /// The workspace: this very folder, where it lies. Absent: it has
+        /// none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        workspace: Option<(u64, u64)>,
+        workspace: Option<WorkspaceIdentity>,
         /// Arguments that must have these values.
         #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
         arguments: serde_json::Map<String, Value>,

@@ -41,7 +41,17 @@ impl ActionService {
                 continue;
             }
             let sight = self.sight(flight, planned, Some(facts))?;
-            let decision = self.parts.policy.current().decide(&sight.facts(Some(granted(&grant))));
+            let policy = self.parts.policy.current();
+            if let Matcher::Permission { .. } = grant.matcher {
+                // It gives what goes beyond the tool's contract, and no right
+                // to what has to be asked about anyway.
+                let mut plain = sight.facts(None);
+                plain.delta = &[];
+                if policy.decide(&plain).verdict != env_contracts::Verdict::Allow {
+                    continue;
+                }
+            }
+            let decision = policy.decide(&sight.facts(Some(granted(&grant))));
             if decision.verdict == env_contracts::Verdict::Allow {
                 return Ok(Some((grant.id.clone(), decision)));
             }
@@ -155,12 +165,12 @@ pub(super) fn covers(grant: &Grant, flight: &Flight, planned: &Planned, bound: O
         Matcher::Intent { intent } => bound.is_some_and(|(own, _)| own == intent),
         Matcher::Capability { capability, artifact, contract, workspace, arguments } => {
             let plan = &planned.plan;
-            let folder = bound.and_then(|(_, facts)| facts.workspace.as_ref());
+            let folder = bound.and_then(|(_, facts)| facts.workspace.clone());
             let values = planned.arguments.value();
             plan.capability == *capability
                 && plan.artifact == *artifact
                 && contract_digest(&plan.contract) == *contract
-                && folder.map(|folder| (folder.device, folder.inode)) == *workspace
+                && folder == *workspace
                 && arguments.iter().all(|(name, value)| values.get(name) == Some(value))
         }
         Matcher::Permission { capability, artifact, scope } => {
@@ -192,13 +202,12 @@ pub(crate) fn describe(matcher: &Matcher) -> String {
             format!("`{capability}`{place} under this contract, with {with}")
         }
         Matcher::Permission { capability, scope, .. } => {
-            let clauses: Vec<String> = scope
-                .as_contract()
-                .clauses()
-                .iter()
-                .map(|clause| format!("{} {}", clause.path(), clause.value()))
-                .collect();
-            format!("`{capability}` with more than its contract gives: {}", clauses.join("; "))
+            // The sections that were named, and nothing that they imply.
+            let mut named = serde_json::to_value(scope).unwrap_or_default();
+            if let Some(sections) = named.as_object_mut() {
+                sections.remove("schema");
+            }
+            format!("`{capability}` with more than its contract gives: {named}")
         }
     }
 }

@@ -98,7 +98,7 @@ fn like(tool: &Tool, ready: &Ready) -> Matcher {
         capability: plan.capability.clone(),
         artifact: plan.artifact.clone(),
         contract: contract_digest(&plan.contract),
-        workspace: ready.bound.facts.workspace.as_ref().map(|folder| (folder.device, folder.inode)),
+        workspace: ready.bound.facts.workspace.clone(),
         arguments: fixed.map(|(name, value)| (name.clone(), value.clone())).collect(),
     }
 }

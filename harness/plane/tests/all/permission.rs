@@ -8,8 +8,8 @@ use glovebox_events::{Action, ApprovalState, AskedFor};
 use glovebox_plane::{Answering, Asking, PermissionRequest, Reply, Settled, Submitted, Unwatched};
 use glovebox_runtime::Stop;
 
-use crate::fake::TOOL;
-use crate::house::{House, Setup, approval, done, id, offered, person, waiting};
+use crate::fake::{TOOL, WRITE};
+use crate::house::{House, Setup, agent, approval, done, id, offered, person, waiting};
 
 const MORE: &str = "[limits]\nmemory = \"128MiB\"\nwall = \"20s\"\n";
 
@@ -136,4 +136,30 @@ fn permissions_nobody_could_give_are_refused_at_once() {
     assert_eq!(has.code, Code::Usage, "it has that already");
     let above = done(permission(&house, "[limits]\nmemory = \"64GiB\"\n", Asking::Leave).unwrap());
     assert_eq!(above.outcome.kind, OutcomeKind::ContractUnsatisfied, "the ceiling is above every approval");
+}
+
+#[test]
+fn a_permission_is_no_right_to_what_is_asked_about_anyway() {
+    let house = House::of(&Setup::of(&[WRITE]));
+    house.runs_well();
+    let write = |text: Option<&str>| {
+        let mut submission = house.asked("fake.write", r#"{"count":1}"#);
+        submission.principal = agent("u", "coder");
+        submission.request.scope = text.map(scope);
+        submission
+    };
+    let like = write(None);
+    let request = PermissionRequest {
+        principal: like.principal,
+        context: like.context,
+        capability: like.request.capability,
+        scope: scope("[limits]\nmemory = \"128MiB\"\n"),
+        reason: None,
+        asking: Asking::Leave,
+    };
+    let went = house.block_on(house.service.request_permission(request, Arc::new(Unwatched), &Stop::default()));
+    give(&house, &waiting(went.unwrap()), None).unwrap();
+    waiting(house.send(write(None)).unwrap());
+    waiting(house.send(write(Some("[limits]\nmemory = \"128MiB\"\n"))).unwrap());
+    assert!(house.ground.runs().is_empty());
 }

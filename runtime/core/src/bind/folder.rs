@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use env_contracts::{Code, Problem};
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
 
 use crate::holds_plain_files;
@@ -15,6 +15,8 @@ pub(super) struct Opened {
     /// Where it really lies.
     pub(super) path: PathBuf,
     pub(super) identity: (u64, u64),
+    /// When it was made, in nanoseconds since 1970.
+    pub(super) born_ns: Option<u64>,
 }
 
 /// Opens a folder once; every later step uses the descriptor.
@@ -35,7 +37,16 @@ pub(super) fn open_folder(path: &Path, protect: &[PathBuf]) -> Result<Opened, Pr
         return Err(refuse(format!("it lies in `{}`, where Glovebox keeps its own state", ours.display())));
     }
     let stat = rustix::fs::fstat(&dir).map_err(|errno| refuse(describe(errno)))?;
-    Ok(Opened { dir, path: real, identity: (stat.st_dev, stat.st_ino) })
+    let born_ns = born_ns(dir.as_fd());
+    Ok(Opened { dir, path: real, identity: (stat.st_dev, stat.st_ino), born_ns })
+}
+
+/// When a folder was made, where the file system knows.
+fn born_ns(dir: BorrowedFd<'_>) -> Option<u64> {
+    let stat = rustix::fs::statx(dir, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
+    let known = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let seconds = u64::try_from(stat.stx_btime.tv_sec).ok().filter(|_| known)?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(stat.stx_btime.tv_nsec.into())
 }
 
 /// A path without links in what exists of it: what does not exist yet can be

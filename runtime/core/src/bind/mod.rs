@@ -129,6 +129,7 @@ pub fn bind(binding: Binding<'_>) -> Result<Files, Problem> {
                     path: opened.path.display().to_string(),
                     device: opened.identity.0,
                     inode: opened.identity.1,
+                    born_ns: opened.born_ns,
                     access: mount.access,
                 });
                 files.push_folder(mount, opened, binding.protect);
