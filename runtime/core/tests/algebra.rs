@@ -226,3 +226,25 @@ fn a_ceiling_without_the_real_clock_leaves_nobody_with_it() {
     assert_eq!(algebra::fill(&own, &bounds).wasm.deterministic, chosen(8));
     assert!(algebra::excess(&filled, &bounds).is_empty() && !algebra::le(&Contract::default(), &filled));
 }
+
+/// What a folder hides is a clause of its own: to show it is more than the
+/// folder.
+#[test]
+fn showing_what_is_hidden_goes_beyond_the_contract() {
+    let tool = Contract::from_toml(
+        "schema = \"glovebox/contract/v1\"\nfilesystem = [{ guest = \"/workspace\", source = \"workspace\", access = \"read\" }]\n",
+    )
+    .unwrap();
+    for (hide, access, clauses) in [
+        ("[]", "read", vec!["filesystem[/workspace].hide"]),
+        ("[\"*.pem\"]", "read", vec!["filesystem[/workspace].hide"]),
+        ("[]", "write", vec!["filesystem[/workspace]", "filesystem[/workspace].hide"]),
+    ] {
+        let text = format!(
+            "filesystem = [{{ guest = \"/workspace\", source = \"workspace\", access = \"{access}\", hide = {hide} }}]\n"
+        );
+        let scope = env_contracts::Scope::from_toml(&text).unwrap();
+        let beyond: Vec<String> = algebra::delta(&tool, &scope).iter().map(|delta| delta.clause.to_string()).collect();
+        assert_eq!(beyond, clauses, "{text}");
+    }
+}

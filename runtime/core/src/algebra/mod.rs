@@ -13,7 +13,7 @@ mod sections;
 
 pub use bounds::{effective_bounds, excess, fill};
 
-use env_contracts::{Clause, ClausePath, Contract, Scope};
+use env_contracts::{Clause, ClausePath, Contract, Mount, Scope};
 
 /// A section of a contract that can be compared and narrowed.
 pub trait Narrow: Sized {
@@ -107,6 +107,21 @@ fn section<T: Narrow>(tool: &mut T, asked: Option<&T>) {
     }
 }
 
+/// Whether a mount shows what the tool's own of the same folder hides.
+fn unhidden(mount: &Mount, tool: &[Mount]) -> bool {
+    let own = tool.iter().find(|own| own.guest == mount.guest && own.source == mount.source);
+    own.is_some_and(|own| {
+        let hidden = mount.hidden();
+        own.hidden().iter().any(|glob| !hidden.contains(glob))
+    })
+}
+
+/// What the tool's own mount of the same folder hides.
+fn hidden_there(mount: &Mount, tool: &[Mount]) -> Option<Vec<String>> {
+    let own = tool.iter().find(|own| own.guest == mount.guest && own.source == mount.source)?;
+    Some(own.hidden().into_iter().map(Into::into).collect())
+}
+
 /// What the request asks beyond the tool's contract, clause by clause. Empty:
 /// the request only narrows.
 pub fn delta(tool: &Contract, scope: &Scope) -> Vec<Delta> {
@@ -122,7 +137,12 @@ pub fn delta(tool: &Contract, scope: &Scope) -> Vec<Delta> {
         }
     };
     for mount in &asked.filesystem {
-        push(Clause::Mount(mount), std::slice::from_ref(mount).to_vec().le(&tool.filesystem));
+        let shown = unhidden(mount, &tool.filesystem);
+        // Without what it unhides, the folder may lie within the tool's.
+        let rest =
+            if shown { Mount { hide: hidden_there(mount, &tool.filesystem), ..mount.clone() } } else { mount.clone() };
+        push(Clause::Mount(mount), vec![rest].le(&tool.filesystem));
+        push(Clause::Hide(mount), !shown);
     }
     for rule in &asked.network.egress {
         push(Clause::Egress(rule), tool.network.egress.iter().any(|had| network::rule_le(rule, had)));
