@@ -111,6 +111,8 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             require(from == ActionState::Authorized, "nothing was approved")?;
             close(&mut action, approval, ApprovalState::Drifted, &mut effects).map_err(illegal)?;
             (action.decided, action.intent, action.digest) = (None, None, None);
+            // What would run now is another plan, and is asked about as that.
+            action.state = ActionState::Requested;
         }
         What::Claimed { right, digest, holder } => {
             require(action.asks == Asks::Run, "nothing was asked to run")?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use env_contracts::{Code, Digest, Id, Outcome, OutcomeKind, Problem, Scope};
 use glovebox_events::{
-    Action, ActionState, Answer, Answered, Approval, ApprovalState, Approver, Asks, Control, Grant, GrantScope, Offer,
-    PayloadRole, What,
+    Action, ActionState, Answer, Answered, Approval, ApprovalState, Approver, Asks, Control, Grant, GrantScope,
+    Matcher, Offer, PayloadRole, What,
 };
 use glovebox_runtime::Stop;
 use glovebox_store::{ActionFilter, Record};
@@ -87,6 +87,7 @@ impl ActionService {
             let known = self.parts.store.by_approval(tenant, &reply.approval)?;
             let action = known.ok_or_else(|| looking::unknown_approval(&reply.approval))?;
             let approval = self.that_approval(&action, &reply.approval)?;
+            seen(&reply, &approval)?;
             if let Some(settled) = self.closed(&by, &reply, &action, &approval)? {
                 return Ok(settled);
             }
@@ -111,14 +112,15 @@ impl ActionService {
             return Ok(None);
         }
         let given = approval.answer.as_ref();
-        let again = given.is_some_and(|answer| {
+        let mut again = false;
+        if let Some(answer) = given {
             let same = match &reply.answer {
-                Answering::Offer { id, .. } => answer.offer == *id,
-                Answering::Edit { .. } => answer.answer == Answered::Edit,
+                Answering::Offer { id, narrowed } => answer.offer == *id && narrowed.is_some() == answer.edit.is_some(),
+                Answering::Edit { arguments, scope } => self.same_edit(action, answer, arguments, scope)?,
             };
             let words = reply.words.as_ref().map(|words| Digest::of(words.as_bytes()));
-            same && answer.by.name == by.name() && answer.words == words
-        });
+            again = same && answer.by.name == by.name() && answer.words == words;
+        }
         if again {
             let (approval, action) = (approval.clone(), action.clone());
             return Ok(Some(Settled { approval, action, grant: None, repeated: true }));
@@ -128,6 +130,19 @@ impl ActionService {
         let code = if approval.state == ApprovalState::Expired { Code::Expired } else { Code::ApprovalClosed };
         let message = format!("approval `{}` is {state}{who}: the answer changes nothing", approval.id);
         Err(last_word(Problem::new(code, message)))
+    }
+
+    /// Whether an answer put the same in place before.
+    fn same_edit(
+        &self,
+        action: &Action,
+        answer: &Answer,
+        arguments: &Option<String>,
+        scope: &Option<Scope>,
+    ) -> Result<bool, Problem> {
+        let Some(edit) = answer.edit.as_ref().filter(|_| answer.answer == Answered::Edit) else { return Ok(false) };
+        let edit: Edit = looking::payload(&self.parts, action, edit)?;
+        Ok((arguments.is_none() || *arguments == edit.arguments) && (scope.is_none() || *scope == edit.scope))
     }
 
     async fn record(
@@ -144,16 +159,6 @@ impl ActionService {
             self.expire(&mut flight, &approval.id, "nobody answered in time").await?;
             let message = format!("approval `{}` expired before this answer came", approval.id);
             return Err(Halt::Failed(last_word(Problem::new(Code::Expired, message))));
-        }
-        if let Some(seen) = &reply.seen
-            && (seen.len() < Digest::SHORT || !approval.digest.as_str().starts_with(seen.as_str()))
-        {
-            let message = format!(
-                "plan `{seen}` was answered, and approval `{}` is for {}",
-                approval.id,
-                approval.digest.short()
-            );
-            return Err(Problem::new(Code::Drift, message).into());
         }
         self.eligible(by, &action, &approval)?;
         let mut flight = Flight::of(&self.parts, action, Asking::Leave).map_err(Halt::Failed)?;
@@ -236,6 +241,11 @@ impl ActionService {
                         Problem::new(Code::Usage, message).with_help(format!("offered are: {}", all.join(", ")))
                     );
                 };
+                let permission = matches!(offer.matcher, Some(Matcher::Permission { .. }));
+                if narrowed.is_some() && !permission {
+                    return Err(Problem::new(Code::Usage, "only a permission is narrowed with an answer")
+                        .with_help("put another contract in its place: `glovebox approvals edit ID --contract FILE`"));
+                }
                 let edit = narrowed.clone().map(|scope| {
                     let edit = Edit { schema: EditSchema::V1, arguments: None, scope: Some(scope) };
                     flight.journal.payload(PayloadRole::Edit, &edit)
@@ -252,8 +262,10 @@ impl ActionService {
                 let edit = Edit {
                     schema: EditSchema::V1,
                     arguments: arguments.clone().or(before.received),
-                    scope: scope.clone().or(before.request.scope),
+                    scope: over(before.request.scope, scope.clone()),
                 };
+                // A slip in it must not cost the request.
+                self.possible(flight, &edit)?;
                 let payload = flight.journal.payload(PayloadRole::Edit, &edit);
                 let id = word("edit").as_str().parse().unwrap_or_else(|error| unreachable!("a word of ours: {error}"));
                 Ok((blank(id, Answered::Edit, GrantScope::Once, Control::Continue, Some(payload)), None))
@@ -332,8 +344,13 @@ impl ActionService {
     /// Cancels what else the task has under way.
     async fn stop_task(&self, flight: &Flight, by: &Signed<'_>) -> Result<(), Halt> {
         let task = &flight.kept.context.task;
-        let filter =
-            ActionFilter { task: Some(task.clone()), states: looking::open_states(), ..ActionFilter::default() };
+        let filter = ActionFilter {
+            session: Some(flight.kept.context.session.clone()),
+            task: Some(task.clone()),
+            user: Some(flight.principal.user.clone()),
+            states: looking::open_states(),
+            ..ActionFilter::default()
+        };
         for action in self.parts.store.actions(&by.principal.tenant, &filter)?.items {
             let stop = glovebox_events::StopAsked { by: by.name(), at_ms: self.now_ms(), why: word("task-stopped") };
             match self.stop_one(action, stop).await {
@@ -357,10 +374,44 @@ impl ActionService {
     }
 }
 
+/// The sections that a person gives in place of those that were asked; the
+/// others stay as they were asked.
+fn over(asked: Option<Scope>, given: Option<Scope>) -> Option<Scope> {
+    let (asked, given) = match (asked, given) {
+        (Some(asked), Some(given)) => (asked, given),
+        (asked, given) => return given.or(asked),
+    };
+    Some(Scope {
+        schema: given.schema,
+        filesystem: given.filesystem.or(asked.filesystem),
+        network: given.network.or(asked.network),
+        secrets: given.secrets.or(asked.secrets),
+        identity: given.identity.or(asked.identity),
+        limits: given.limits.or(asked.limits),
+        state: given.state.or(asked.state),
+        isolation: given.isolation.or(asked.isolation),
+        data: given.data.or(asked.data),
+        audit: given.audit.or(asked.audit),
+        cleanup: given.cleanup.or(asked.cleanup),
+        wasm: given.wasm.or(asked.wasm),
+    })
+}
+
 /// An approval that is over stays so: whoever tries the same answer again
 /// would try for ever. The action can be asked for anew.
 fn last_word(problem: Problem) -> Problem {
     Problem { retryable: false, ..problem }
+}
+
+/// Whether the plan that is answered is the one that is asked about.
+fn seen(reply: &Reply, approval: &Approval) -> Result<(), Problem> {
+    match &reply.seen {
+        Some(seen) if seen.len() < Digest::SHORT || !approval.digest.as_str().starts_with(seen.as_str()) => {
+            let (id, plan) = (&approval.id, approval.digest.short());
+            Err(Problem::new(Code::Drift, format!("plan `{seen}` was answered, and approval `{id}` is for {plan}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check(reply: &Reply) -> Result<(), Problem> {

@@ -70,9 +70,8 @@ impl ActionService {
             flight.drift.clone_from(&changed);
             let what = What::Drifted { approval: approval.id.clone(), changed };
             flight.journal.event(now, what)?;
-            // Room is for what runs, not for what waits for a person again.
-            drop(room);
-            return self.settle(flight, ready, None, None, watch, stop).await;
+            // It is another plan: planned, decided and asked about as that.
+            return Ok(Step::Again);
         }
         let bound = &ready.bound;
         flight.story.bound(&bound.intent, &bound.digest, bound.files.evidence.clone());

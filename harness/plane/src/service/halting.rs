@@ -61,8 +61,10 @@ impl ActionService {
     /// stop, what waits is ended, and every grant is taken back.
     ///
     /// # Errors
-    /// Those of the store; the stop itself stands before the rest is done.
+    /// `not-eligible` for an agent; those of the store: the stop itself stands
+    /// before the rest is done.
     pub async fn stop_all(&self, by: &Principal, reason: Option<String>) -> Result<Halted, Problem> {
+        person(by)?;
         let store = &self.parts.store;
         let tenant = &by.tenant;
         let now = self.now_ms();
@@ -70,6 +72,7 @@ impl ActionService {
         let what = What::Halted { halt: halt.clone() };
         self.operate(tenant, vec![what], vec![Record::Halt(Some(halt))]).await?;
         let mut out = Halted { running: 0, waiting: 0, grants: 0 };
+        let mut failed = None;
         for grant in store.grants(tenant, &GrantFilter { live_at: Some(now), ..GrantFilter::default() })? {
             self.take_back(tenant, grant, &by.user).await?;
             out.grants += 1;
@@ -98,12 +101,16 @@ impl ActionService {
                         Ok(()) => out.waiting += 1,
                         // It went on by itself, to where the stop stands.
                         Err(Halt::Changed | Halt::Refused(_)) => {}
-                        Err(Halt::Failed(problem)) => return Err(problem),
+                        // The others are stopped all the same.
+                        Err(Halt::Failed(problem)) => failed = failed.or(Some(problem)),
                     }
                 }
             }
         }
-        Ok(out)
+        match failed {
+            None => Ok(out),
+            Some(problem) => Err(problem),
+        }
     }
 
     /// Lets things go on after a stop.
@@ -111,6 +118,7 @@ impl ActionService {
     /// # Errors
     /// Those of the store.
     pub async fn release(&self, by: &Principal) -> Result<(), Problem> {
+        person(by)?;
         if self.parts.store.halted()?.is_none() {
             return Ok(());
         }
@@ -157,6 +165,15 @@ impl ActionService {
         };
         action.filter(mine).ok_or_else(|| unknown_action(id))
     }
+}
+
+/// What is for people alone.
+fn person(by: &Principal) -> Result<(), Problem> {
+    if by.agent.is_none() && by.chain.is_empty() {
+        return Ok(());
+    }
+    Err(Problem::new(Code::NotEligible, "an agent neither stops everything nor lets it go on")
+        .with_help("a person does: without --agent and $GLOVEBOX_AGENT"))
 }
 
 /// Why nothing is let past.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use env_contracts::{BoundFacts, Id, Verdict, Wanted};
+use env_contracts::{BoundFacts, Id, Problem, Verdict, Wanted};
 use glovebox_events::{ActionState, Asks, DecidedAt, PayloadRole, Right, What};
 use glovebox_policy::{Decision, PastFacts};
 use glovebox_runtime::{Backend, Stop};
@@ -11,7 +11,9 @@ use super::ActionService;
 use super::binding::Ready;
 use super::claiming::Room;
 use super::flight::{Flight, Halt, Step};
+use super::halting::problem_of;
 use super::running::unless_stopped;
+use super::submission::Edit;
 use crate::planning::{Asked, Planned, plan};
 use crate::watch::Watch;
 
@@ -107,6 +109,23 @@ impl ActionService {
             flight.journal.event(self.now_ms(), what)?;
         }
         Ok(planned)
+    }
+
+    /// Whether there can be a plan with what a person wants to put in place.
+    pub(super) fn possible(&self, flight: &Flight, edit: &Edit) -> Result<(), Problem> {
+        let kept = flight.kept.clone().edited(edit.clone());
+        let action = flight.action();
+        let asked = Asked {
+            tool: flight.tool()?,
+            request: &kept.request,
+            received: kept.received.as_deref().map(str::as_bytes),
+            principal: &flight.principal,
+            action_id: action.id.clone(),
+            revision: action.revision + 1,
+            permission: action.asks == Asks::Permission,
+        };
+        let backends = self.parts.runtime.backends().iter().map(|backend| &**backend as &dyn Backend);
+        plan(asked, &self.parts.ceiling, backends).map(drop).map_err(problem_of)
     }
 
     /// Writes down what binding found.

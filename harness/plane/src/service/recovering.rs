@@ -2,7 +2,7 @@
 //! long.
 
 use env_contracts::{Code, DerivedEffects, Id, OutcomeKind, Problem, SideEffects};
-use glovebox_events::{Action, What};
+use glovebox_events::{Action, ActionState, What};
 use glovebox_store::Sqlite;
 
 use super::ActionService;
@@ -63,7 +63,9 @@ impl ActionService {
         for due in store.expiring(self.now_ms(), BATCH)? {
             let Some(action) = store.action(&due.tenant, &due.action)? else { continue };
             let Ok(mut flight) = Flight::of(&self.parts, action, Asking::Leave) else { continue };
-            match self.expire(&mut flight, &due.approval, "nobody answered in time").await {
+            let approved = flight.state() == ActionState::Authorized;
+            let why = if approved { "nobody came back for it" } else { "nobody answered in time" };
+            match self.expire(&mut flight, &due.approval, why).await {
                 Ok(_) => out.expired += 1,
                 Err(Halt::Changed | Halt::Refused(_)) => {}
                 Err(Halt::Failed(problem)) => return Err(problem),

@@ -109,6 +109,15 @@ impl Submission {
     /// `arguments-invalid` for arguments that are no text.
     pub(crate) fn kept(&self) -> Result<Kept, Problem> {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        // It is written down, and shown to whoever decides.
+        let text = |path: PathBuf, code| match path.to_str() {
+            Some(_) => Ok(path),
+            None => Err(Problem::new(code, format!("`{}` is not UTF-8 text", path.display()))),
+        };
+        let workspace = self.workspace.as_deref().map(absolute);
+        let workspace = workspace.map(|path| text(path, Code::WorkspaceUnavailable)).transpose()?;
+        let input = |(name, path): (&Name, &PathBuf)| Ok((name.clone(), text(absolute(path), Code::FileUnreadable)?));
+        let inputs = self.inputs.iter().map(input).collect::<Result<_, Problem>>()?;
         let received = self.received.clone().map(String::from_utf8).transpose();
         let received =
             received.map_err(|_| Problem::new(Code::ArgumentsInvalid, "the arguments are not UTF-8 text"))?;
@@ -117,8 +126,8 @@ impl Submission {
             context: self.context.clone(),
             request: self.request.clone(),
             received,
-            workspace: self.workspace.as_deref().map(absolute),
-            inputs: self.inputs.iter().map(|(name, path)| (name.clone(), absolute(path))).collect(),
+            workspace,
+            inputs,
         })
     }
 }
