@@ -15,6 +15,7 @@ use glovebox_store::{Options, Sqlite};
 use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
 use crate::config::{Config, Count, Origin, trusted};
+use crate::nobody::Nobody;
 use crate::values::Ttl;
 use crate::who::id;
 use crate::{builtin, profiles};
@@ -239,6 +240,46 @@ fn service_at(
     }))
 }
 
+/// The service for looking and stopping: it runs nothing, and so it is there
+/// whatever is wrong with policy, ceiling, profiles or this host. What is wrong
+/// is said.
+///
+/// # Errors
+/// Those of the state folder.
+pub(crate) fn overseer(config: &Config) -> Result<ActionService, Problem> {
+    let places = Places::of(config);
+    let registry = registry(&places);
+    places.make()?;
+    let policy: Arc<dyn PolicySource> = match policy(config, &places, &registry) {
+        Ok(policy) => Arc::new(policy),
+        Err(problem) => {
+            crate::print::problem(&problem);
+            Arc::new(Nobody)
+        }
+    };
+    let (runtime, authority) = Runtime::new(Vec::new());
+    let store = Arc::new(Sqlite::open(&places.state, &Options::default())?);
+    Ok(ActionService::new(Parts {
+        registry,
+        profiles: Profiles::default(),
+        ceiling: glovebox_runtime::default_ceiling(),
+        policy,
+        people: Arc::new(Registered { path: approvers_path(config) }),
+        store: store.clone(),
+        holders: store,
+        runtime,
+        authority,
+        admission: Admission::shared(budgets(config), places.room()),
+        artifacts: artifacts(&places)?,
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(TimeOrderedIds),
+        run_root: places.runs(),
+        protect: Vec::new(),
+        max_sealed: config.get("limits.sealed"),
+        settings: settings(config),
+    }))
+}
+
 /// How people are asked.
 fn settings(config: &Config) -> Settings {
     let mut settings = Settings::new(id("operator"));
@@ -306,6 +347,10 @@ impl People for Registered {
 
     fn verify(&self, name: &Name, statement: &Statement, signature: &Signature) -> Result<(), Problem> {
         let approvers = Approvers::load(&self.path).map_err(|error| Problem::of(&error))?;
+        if !approvers.list().iter().any(|record| record.name == *name) {
+            let message = format!("`{name}` is no approver any more, and what they answered counts no more");
+            return Err(Problem::new(Code::ApproverUnknown, message));
+        }
         approvers.verify(name, statement, signature).map_err(|error| Problem::of(&error))
     }
 }

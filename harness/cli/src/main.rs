@@ -8,6 +8,7 @@ mod builtin;
 mod commands;
 mod config;
 mod house;
+mod nobody;
 mod print;
 mod profiles;
 mod progress;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
 
-use env_contracts::{ActionRequest, Code, Id, Moment, Problem};
+use env_contracts::{ActionRequest, Code, Id, Moment, Principal, Problem};
 use glovebox_events::ActionState;
 use glovebox_plane::{ActionService, Submission};
 use glovebox_store::ActionFilter;
@@ -84,8 +84,9 @@ fn submit(args: &SubmitArgs, config: &Config) -> Result<ExitCode, Problem> {
 }
 
 fn show(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
-    let service = house::service(config, run::SLOTS)?;
-    let view = service.action(&who::principal(), &whole(&service, &args.id)?)?;
+    let service = house::overseer(config)?;
+    let view = service
+        .action(&who::requester_of_answers(config), &whole(&service, &who::requester_of_answers(config), &args.id)?)?;
     if args.json {
         return printed(print::json(&view), 0);
     }
@@ -120,7 +121,7 @@ fn right_text(right: &glovebox_events::Right) -> String {
 }
 
 fn list(args: &ActionListArgs, config: &Config) -> Result<ExitCode, Problem> {
-    let service = house::service(config, run::SLOTS)?;
+    let service = house::overseer(config)?;
     recover(&service)?;
     let states = if args.open {
         use ActionState::{Authorized, Requested, Running, Validated, WaitingApproval};
@@ -135,7 +136,7 @@ fn list(args: &ActionListArgs, config: &Config) -> Result<ExitCode, Problem> {
         limit: args.limit,
         ..ActionFilter::default()
     };
-    let page = service.actions(&who::principal(), filter)?;
+    let page = service.actions(&who::requester_of_answers(config), filter)?;
     if args.json {
         return printed(print::json(&serde_json::json!({ "actions": page.items, "next": page.next })), 0);
     }
@@ -149,9 +150,9 @@ fn list(args: &ActionListArgs, config: &Config) -> Result<ExitCode, Problem> {
 }
 
 fn events(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
-    let service = house::service(config, run::SLOTS)?;
-    let id = whole(&service, &args.id)?;
-    let events = service.events(&who::principal(), &id, 0)?;
+    let service = house::overseer(config)?;
+    let id = whole(&service, &who::requester_of_answers(config), &args.id)?;
+    let events = service.events(&who::requester_of_answers(config), &id, 0)?;
     if args.json {
         return printed(print::json(&events), 0);
     }
@@ -176,9 +177,10 @@ fn summary(what: &serde_json::Value) -> String {
 }
 
 fn cancel(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
-    let service = house::service(config, run::SLOTS)?;
-    let id = whole(&service, &args.id)?;
-    let view = house::tokio_runtime()?.block_on(service.cancel(&who::principal(), &id, "cancelled"))?;
+    let service = house::overseer(config)?;
+    let id = whole(&service, &who::requester_of_answers(config), &args.id)?;
+    let view =
+        house::tokio_runtime()?.block_on(service.cancel(&who::requester_of_answers(config), &id, "cancelled"))?;
     if args.json {
         return printed(print::json(&view), 0);
     }
@@ -192,7 +194,7 @@ fn cancel(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
 fn resume(args: &ResumeArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
     let principal = who::requester(config, &args.context)?;
-    let id = whole(&service, &args.id)?;
+    let id = whole(&service, &principal, &args.id)?;
     let (asking, here) = asking::mode(config, &args.context)?;
     let answer = run::drive(&service, config, here, async |service, watch, stop| {
         service.resume(&principal, &id, asking, watch, &stop).await
@@ -201,12 +203,11 @@ fn resume(args: &ResumeArgs, config: &Config) -> Result<ExitCode, Problem> {
 }
 
 /// The one action whose id begins so.
-pub(super) fn whole(service: &ActionService, id: &Id) -> Result<Id, Problem> {
-    let principal = who::principal();
-    if service.action(&principal, id).is_ok() {
+pub(super) fn whole(service: &ActionService, principal: &Principal, id: &Id) -> Result<Id, Problem> {
+    if service.action(principal, id).is_ok() {
         return Ok(id.clone());
     }
-    let page = service.actions(&principal, ActionFilter { limit: 0, ..ActionFilter::default() })?;
+    let page = service.actions(principal, ActionFilter { limit: 0, ..ActionFilter::default() })?;
     super::only(id, "action", Code::ActionUnknown, page.items.iter().map(|action| &action.id))
 }
 

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use env_contracts::{Code, Id, Problem, Scope};
+use env_contracts::{Code, Id, Principal, Problem, Scope};
 use glovebox_events::ApprovalState;
 use glovebox_identity::Approvers;
-use glovebox_plane::{ActionService, Answering, Card, Reply, Settled, Signed};
+use glovebox_plane::{ActionService, Answering, Card, CardOffer, Reply, Settled, Signed};
 
 use super::action::{recover, when};
 use super::{asking, files, printed, run};
@@ -27,9 +27,13 @@ pub(crate) fn run(command: ApprovalsCommand, config: &Config) -> Result<ExitCode
 }
 
 fn list(all: bool, json: bool, config: &Config) -> Result<ExitCode, Problem> {
-    let service = house::service(config, run::SLOTS)?;
+    let service = house::overseer(config)?;
     recover(&service)?;
-    let cards = cards(&service, if all { Vec::new() } else { vec![ApprovalState::Pending] })?;
+    let cards = cards(
+        &service,
+        &who::requester_of_answers(config),
+        if all { Vec::new() } else { vec![ApprovalState::Pending] },
+    )?;
     if json {
         return printed(print::json(&serde_json::json!({ "approvals": cards })), 0);
     }
@@ -44,10 +48,10 @@ fn list(all: bool, json: bool, config: &Config) -> Result<ExitCode, Problem> {
 }
 
 /// All cards in these states, page by page.
-fn cards(service: &ActionService, states: Vec<ApprovalState>) -> Result<Vec<Card>, Problem> {
+fn cards(service: &ActionService, principal: &Principal, states: Vec<ApprovalState>) -> Result<Vec<Card>, Problem> {
     let (mut cards, mut after) = (Vec::new(), None);
     loop {
-        let page = service.approvals(&who::principal(), states.clone(), after, 0)?;
+        let page = service.approvals(principal, states.clone(), after, 0)?;
         cards.extend(page.items);
         match page.next {
             Some(next) => after = Some(next),
@@ -57,9 +61,12 @@ fn cards(service: &ActionService, states: Vec<ApprovalState>) -> Result<Vec<Card
 }
 
 fn show(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
-    let service = house::service(config, run::SLOTS)?;
+    let service = house::overseer(config)?;
     recover(&service)?;
-    let card = service.approval(&who::principal(), &whole(&service, &args.id)?)?;
+    let card = service.approval(
+        &who::requester_of_answers(config),
+        &whole(&service, &who::requester_of_answers(config), &args.id)?,
+    )?;
     if args.json {
         return printed(print::json(&card), 0);
     }
@@ -69,15 +76,18 @@ fn show(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
         shown = shown.and_then(|()| writeln!(out, "{line}"));
     }
     for offer in &card.offers {
-        let until = offer
-            .lasts_ms
-            .map(|lasts| format!(" (for {})", env_contracts::Span(std::time::Duration::from_millis(lasts))))
-            .unwrap_or_default();
+        let until = lasts(offer);
         shown = shown
             .and_then(|()| writeln!(out, "  offer {:16}  {}{until}", offer.id.to_string(), escaped_line(&offer.does)));
     }
     drop(out);
     printed(shown, 0)
+}
+
+/// How long what an offer grants would hold.
+pub(super) fn lasts(offer: &CardOffer) -> String {
+    let span = |lasts| env_contracts::Span(std::time::Duration::from_millis(lasts));
+    offer.lasts_ms.map(|lasts| format!(" (for {})", span(lasts))).unwrap_or_default()
 }
 
 /// A card for people: all of what decides, nothing cut.
@@ -193,7 +203,7 @@ fn scope(path: &std::path::Path) -> Result<Scope, Problem> {
 
 fn answer(args: &AnswerArgs, answer: Answering, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
-    let approval = whole(&service, &args.id)?;
+    let approval = whole(&service, &who::requester_of_answers(config), &args.id)?;
     let key = match &args.approver {
         Some(name) => {
             let approvers = Approvers::load(&house::approvers_path(config)).map_err(|error| Problem::of(&error))?;
@@ -236,10 +246,10 @@ fn settled_lines(settled: &Settled) -> std::io::Result<()> {
 }
 
 /// The one approval whose id begins so.
-fn whole(service: &ActionService, id: &Id) -> Result<Id, Problem> {
-    if service.approval(&who::principal(), id).is_ok() {
+fn whole(service: &ActionService, principal: &Principal, id: &Id) -> Result<Id, Problem> {
+    if service.approval(principal, id).is_ok() {
         return Ok(id.clone());
     }
-    let cards = cards(service, Vec::new())?;
+    let cards = cards(service, principal, Vec::new())?;
     super::only(id, "approval", Code::ApprovalUnknown, cards.iter().map(|card| &card.approval))
 }

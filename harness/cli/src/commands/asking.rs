@@ -1,6 +1,7 @@
 //! Putting a question on the terminal, and taking the answer there.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +10,7 @@ use glovebox_identity::{Approver, Approvers};
 use glovebox_plane::{ActionService, Answering, Asking, Card, Reply, Signed, Watch};
 use glovebox_runtime::job::Frame;
 
-use super::approvals::card_lines;
+use super::approvals::{card_lines, lasts};
 use crate::args::{AskMode, ContextArgs};
 use crate::config::Config;
 use crate::progress::Line;
@@ -90,9 +91,8 @@ impl Watch for Watcher {
         let asking = std::thread::Builder::new().name("question".into()).spawn(move || {
             let _one = busy.lock().unwrap_or_else(PoisonError::into_inner);
             answered.store(false, Ordering::SeqCst);
-            match question(&service, &runtime, &approvers, &shown) {
-                Ok(here) => answered.store(here, Ordering::SeqCst),
-                Err(problem) => crate::print::problem(&problem),
+            if let Err(problem) = question(&service, &runtime, &approvers, &shown, &answered) {
+                crate::print::problem(&problem);
             }
         });
         if asking.is_err() {
@@ -107,14 +107,15 @@ impl Watch for Watcher {
     }
 }
 
-/// Shows a card and takes answers until one counts, or none is needed. Returns
-/// whether one was given here.
+/// Shows a card and takes answers until one counts, or none is needed.
+/// `answered` says whether one was given here, before anybody can see it.
 fn question(
     service: &ActionService,
     runtime: &tokio::runtime::Handle,
     approvers: &std::path::Path,
     card: &Card,
-) -> Result<bool, Problem> {
+    answered: &AtomicBool,
+) -> Result<(), Problem> {
     {
         let mut err = anstream::stderr().lock();
         let _ = writeln!(err);
@@ -122,11 +123,14 @@ fn question(
             let _ = writeln!(err, "{line}");
         }
         for (at, offer) in card.offers.iter().enumerate() {
-            let _ = writeln!(err, "  [{}] {}", at + 1, crate::terminal::escaped_line(&offer.does));
+            let _ = writeln!(err, "  [{}] {}{}", at + 1, crate::terminal::escaped_line(&offer.does), lasts(offer));
         }
     }
     loop {
-        let Some(text) = ask("answer (a number, and what you have to say about it): ")? else { return Ok(false) };
+        let Some(text) = ask("answer (a number, and what you have to say about it): ")? else {
+            note(&format!("no answer here: `glovebox approvals show {}` from elsewhere", card.approval));
+            return Ok(());
+        };
         let (number, say) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
         let Some(offer) = number.parse::<usize>().ok().and_then(|at| card.offers.get(at.checked_sub(1)?)) else {
             note(&format!("type a number from 1 to {}", card.offers.len()));
@@ -134,10 +138,13 @@ fn question(
         };
         let say = say.trim();
         let words = (!say.is_empty()).then(|| say.to_owned());
-        match answer(service, runtime, approvers, card, &offer.id, words) {
-            Ok(()) => return Ok(true),
+        answered.store(true, Ordering::SeqCst);
+        let given = answer(service, runtime, approvers, card, &offer.id, words);
+        answered.store(given.is_ok(), Ordering::SeqCst);
+        match given {
+            Ok(()) => return Ok(()),
             // Nothing can be answered any more: the action says what became of it.
-            Err(problem) if matches!(problem.code, Code::ApprovalClosed | Code::Expired) => return Ok(false),
+            Err(problem) if matches!(problem.code, Code::ApprovalClosed | Code::Expired) => return Ok(()),
             Err(problem) => crate::print::problem(&problem),
         }
     }
@@ -203,20 +210,41 @@ pub(super) fn passphrase(prompt: &str, from_stdin: bool) -> Result<String, Probl
     })
 }
 
-/// A line that a person types. `None`: there will be no more.
+/// A line that a person types, after the question: what was typed before it
+/// answers nothing. `None`: there will be no more.
 fn ask(prompt: &str) -> Result<Option<String>, Problem> {
+    let failed = |errno: rustix::io::Errno| {
+        Problem::new(Code::Usage, format!("standard input: {}", std::io::Error::from(errno)))
+    };
+    let stdin = rustix::stdio::stdin();
+    let mut byte = [0];
+    while ready(stdin) && rustix::io::read(stdin, &mut byte).map_err(failed)? > 0 {}
     {
         let mut err = anstream::stderr().lock();
         let _ = write!(err, "{prompt}");
         let _ = err.flush();
     }
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    match read {
-        Ok(0) => Ok(None),
-        Ok(_) => Ok(Some(line.trim().to_owned())),
-        Err(error) => Err(Problem::new(Code::Usage, format!("standard input: {error}"))),
+    // Byte by byte, and not ahead: the next question has lines of its own.
+    let mut line = Vec::new();
+    loop {
+        match rustix::io::read(stdin, &mut byte) {
+            Ok(0) if line.is_empty() => return Ok(None),
+            Ok(0) => break,
+            Ok(_) if byte[0] == b'\n' => break,
+            Ok(_) => line.push(byte[0]),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
     }
+    Ok(Some(String::from_utf8_lossy(&line).trim().to_owned()))
+}
+
+/// Whether something was typed already.
+fn ready(stdin: BorrowedFd<'_>) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&now)).is_ok_and(|count| count > 0) && polled[0].revents().contains(PollFlags::IN)
 }
 
 fn note(line: &str) {

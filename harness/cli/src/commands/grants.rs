@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use env_contracts::{Code, Problem};
 
 use super::action::when;
-use super::{printed, run};
+use super::printed;
 use crate::args::GrantsCommand;
 use crate::config::Config;
 use crate::terminal::escaped_line;
 use crate::{house, print, who};
 
 pub(crate) fn run(command: GrantsCommand, config: &Config) -> Result<ExitCode, Problem> {
-    let service = house::service(config, run::SLOTS)?;
+    let service = house::overseer(config)?;
     let principal = who::requester_of_answers(config);
     match command {
         GrantsCommand::List { all, json } => {

@@ -10,7 +10,7 @@ use env_contracts::{
     Access, ActionRequest, Code, Deterministic, Mount, Name, Observation, Problem, Scope, Source, Wanted, Wasm,
 };
 use glovebox_artifacts::ArtifactStore;
-use glovebox_events::Action;
+use glovebox_events::{Action, Asks};
 use glovebox_plane::{ActionService, Asking, Submission, Submitted, Tool, Watch};
 use glovebox_runtime::Stop;
 use serde_json::Value;
@@ -162,9 +162,12 @@ fn waiting(action: &Action, json: bool, service: &ActionService) -> Result<ExitC
             shown = shown.and_then(|()| writeln!(out, "{line}"));
         }
         let id = &card.approval;
-        shown = shown.and_then(|()| {
-            writeln!(out, "  hint: `glovebox approvals approve {id}`, then `glovebox action resume {}`", action.id)
-        });
+        let hint = if action.asks == Asks::Permission {
+            format!("`glovebox approvals approve {id} --offer session` gives it, or what else `approvals show` offers")
+        } else {
+            format!("`glovebox approvals approve {id}`, then `glovebox action resume {}`", action.id)
+        };
+        shown = shown.and_then(|()| writeln!(out, "  hint: {hint}"));
     }
     drop(out);
     printed(shown, code)

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use env_contracts::Problem;
 
-use super::{printed, run};
+use super::printed;
 use crate::args::StopArgs;
 use crate::config::Config;
 use crate::{house, print, who};
 
 pub(crate) fn run(args: &StopArgs, config: &Config) -> Result<ExitCode, Problem> {
-    let service = house::service(config, run::SLOTS)?;
-    let principal = who::principal();
+    let service = house::overseer(config)?;
+    let principal = who::requester_of_answers(config);
     let runtime = house::tokio_runtime()?;
     let mut out = anstream::stdout().lock();
     if args.release {

@@ -210,7 +210,7 @@ fn whoever_can_write_the_list_of_approvers_can_approve_and_doctor_says_so() {
     house.run_with(&args, b"what i made up myself\n".to_vec()).ok();
     // Whoever is removed before it is used approved nothing.
     house.run(&["approver", "remove", "own"]).ok();
-    assert_eq!(ended(&house.resumes(&asked.action)).0, 29);
+    assert_eq!(ended(&house.resumes(&asked.action)).0, 2);
     house.run(&["approver", "remove", "mira"]).ok();
     assert!(line("assurance").starts_with("same-user: an agent that has a shell as your user can"));
 }

@@ -14,7 +14,7 @@ use glovebox_store::{AuditReport, Checkpoint, ExportError, ExportFilter, ExportF
 use serde::Serialize;
 
 use self::replay::Replayed;
-use super::{db, printed, run};
+use super::{db, printed};
 use crate::args::{self, AuditCommand, ExportArgs, VerifyArgs};
 use crate::config::Config;
 use crate::print::{self, FAILED, SUCCEEDED};
@@ -150,10 +150,10 @@ fn sign(key: &Path, config: &Config) -> Result<ExitCode, Problem> {
 }
 
 fn erase(action: &Id, config: &Config) -> Result<ExitCode, Problem> {
-    let service = house::service(config, run::SLOTS)?;
-    let action = super::action::whole(&service, action)?;
+    let service = house::overseer(config)?;
     let principal = who::requester_of_answers(config);
-    let erased = house::tokio_runtime()?.block_on(service.erase(&principal, &action))?;
-    let line = format!("{erased} contents of action {action} are erased; its events stay");
+    let action = super::action::whole(&service, &principal, action)?;
+    house::tokio_runtime()?.block_on(service.erase(&principal, &action))?;
+    let line = format!("the contents of action {action} are erased; its events stay");
     printed(writeln!(anstream::stdout().lock(), "{line}"), 0)
 }

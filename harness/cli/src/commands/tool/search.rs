@@ -14,8 +14,10 @@ use crate::terminal::escaped_line;
 use crate::{print, profiles, who};
 
 pub(crate) fn run(text: &str, agent: Option<&str>, json: bool, config: &Config) -> Result<ExitCode, Problem> {
-    let (agent, agent_version) = agent.map(parsed).transpose()?.unzip();
-    let principal = Principal { agent, agent_version: agent_version.flatten(), ..who::principal() };
+    let principal = match agent.map(parsed).transpose()? {
+        Some((agent, agent_version)) => Principal { agent: Some(agent), agent_version, ..who::principal() },
+        None => who::requester_of_answers(config),
+    };
     let profiles = profiles::load(config)?.unwrap_or_default();
     let found = house::registry(&Places::of(config)).search(text, &principal, &profiles)?;
     if json {
