@@ -243,7 +243,7 @@ fn showing_what_is_hidden_goes_beyond_the_contract() {
         let text = format!(
             "filesystem = [{{ guest = \"/workspace\", source = \"workspace\", access = \"{access}\", hide = {hide} }}]\n"
         );
-        let scope = env_contracts::Scope::from_toml(&text).unwrap();
+        let scope = Scope::from_toml(&text).unwrap();
         let beyond: Vec<String> = algebra::delta(&tool, &scope).iter().map(|delta| delta.clause.to_string()).collect();
         assert_eq!(beyond, clauses, "{text}");
     }
