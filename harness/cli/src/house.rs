@@ -217,12 +217,25 @@ fn service_at(
     profiles: Profiles,
 ) -> Result<ActionService, Problem> {
     let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, &places, slots)?)];
+    assembled(places, registry, config, backends, ceiling(config)?, policy, profiles)
+}
+
+/// All parts, around those in which services differ.
+fn assembled(
+    places: Places,
+    registry: Registry,
+    config: &Config,
+    backends: Vec<Arc<dyn Backend>>,
+    ceiling: Ceiling,
+    policy: Arc<dyn PolicySource>,
+    profiles: Profiles,
+) -> Result<ActionService, Problem> {
     let (runtime, authority) = Runtime::new(backends);
     let store = Arc::new(Sqlite::open(&places.state, &Options::default())?);
     Ok(ActionService::new(Parts {
         registry,
         profiles,
-        ceiling: ceiling(config)?,
+        ceiling,
         policy,
         people: Arc::new(Registered { path: approvers_path(config) }),
         store: store.clone(),
@@ -257,27 +270,8 @@ pub(crate) fn overseer(config: &Config) -> Result<ActionService, Problem> {
             Arc::new(Nobody)
         }
     };
-    let (runtime, authority) = Runtime::new(Vec::new());
-    let store = Arc::new(Sqlite::open(&places.state, &Options::default())?);
-    Ok(ActionService::new(Parts {
-        registry,
-        profiles: Profiles::default(),
-        ceiling: glovebox_runtime::default_ceiling(),
-        policy,
-        people: Arc::new(Registered { path: approvers_path(config) }),
-        store: store.clone(),
-        holders: store,
-        runtime,
-        authority,
-        admission: Admission::shared(budgets(config), places.room()),
-        artifacts: artifacts(&places)?,
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(TimeOrderedIds),
-        run_root: places.runs(),
-        protect: Vec::new(),
-        max_sealed: config.get("limits.sealed"),
-        settings: settings(config),
-    }))
+    let ceiling = glovebox_runtime::default_ceiling();
+    assembled(places, registry, config, Vec::new(), ceiling, policy, Profiles::default())
 }
 
 /// How people are asked.

@@ -16,6 +16,7 @@ mod programs;
 mod reference;
 mod repeat;
 mod same_user;
+mod stopping;
 mod support;
 mod terminal;
 mod tools;

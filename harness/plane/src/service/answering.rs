@@ -142,7 +142,9 @@ impl ActionService {
     ) -> Result<bool, Problem> {
         let Some(edit) = answer.edit.as_ref().filter(|_| answer.answer == Answered::Edit) else { return Ok(false) };
         let edit: Edit = looking::payload(&self.parts, action, edit)?;
-        Ok((arguments.is_none() || *arguments == edit.arguments) && (scope.is_none() || *scope == edit.scope))
+        // Given once more, the same sections change nothing.
+        let same = over(edit.scope.clone(), scope.clone()) == edit.scope;
+        Ok((arguments.is_none() || *arguments == edit.arguments) && same)
     }
 
     async fn record(
