@@ -7,7 +7,7 @@ use env_contracts::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Approval, ApprovalState};
+use crate::{Approval, ApprovalState, Previewed};
 
 /// Where an action is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -67,11 +67,21 @@ pub enum Asks {
     Run,
     /// A permission for later requests; nothing runs.
     Permission,
+    /// A decision on the loop's plan; nothing runs.
+    Plan,
+    /// A decision on what was made; nothing runs.
+    Result,
 }
 
 impl Asks {
+    /// Whether something runs once it is allowed: otherwise the answer is all
+    /// that was asked for.
+    pub fn runs(self) -> bool {
+        self == Self::Run
+    }
+
     pub(crate) fn is_run(&self) -> bool {
-        *self == Self::Run
+        self.runs()
     }
 }
 
@@ -85,6 +95,12 @@ pub struct Action {
     pub session: Id,
     /// The task that it belongs to.
     pub task: Id,
+    /// The turn of the task in which it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
+    /// The version of the task's goal that it was asked, or asked again, for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<u32>,
     /// Who asks.
     pub principal: Principal,
     /// The capability.
@@ -128,6 +144,9 @@ pub struct Action {
     /// The newest approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// What the tool's preview found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Previewed>,
     /// By what right it runs or ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub right: Option<Right>,
@@ -192,6 +211,10 @@ pub struct StopAsked {
     pub at_ms: u64,
     /// Why, in a word of ours: `cancelled`, `task-stopped`, `halted`.
     pub why: Name,
+    /// Until when it may end by itself, in milliseconds since 1970. Absent: it
+    /// is stopped at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
 }
 
 /// How an action ended, without the words: those are in the Observation.
@@ -219,6 +242,18 @@ pub struct End {
     pub run_us: u64,
     /// Bytes of artifacts that it made.
     pub artifact_bytes: u64,
+    /// Bytes that it wrote to standard output and error.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub output_bytes: u64,
+    /// Bytes that it sent and received outside.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub egress_bytes: u64,
+    /// What it cost, in millionths of the operator's unit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost_micros: u64,
+    /// How long it waited for people, in microseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waiting_us: u64,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
 }
@@ -236,6 +271,10 @@ impl End {
             side_effects: SideEffects::None,
             run_us: 0,
             artifact_bytes: 0,
+            output_bytes: 0,
+            egress_bytes: 0,
+            cost_micros: 0,
+            waiting_us: 0,
             at_ms,
         }
     }
@@ -248,4 +287,8 @@ impl End {
             _ => ActionState::Failed,
         }
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -10,6 +10,8 @@ use serde_json::Value;
 pub enum GrantScope {
     /// For this one action.
     Once,
+    /// For what matches in the turn.
+    Turn,
     /// For what matches in the task.
     Task,
     /// For what matches in the session.

@@ -37,6 +37,9 @@ pub struct Approval {
     /// What changed since it was approved, where that is why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// The rules that want it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
     /// The reasons that the rules give to people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
@@ -47,6 +50,9 @@ pub struct Approval {
     /// Whether a rule wants the tool's preview to be looked at first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub preview: bool,
+    /// What reviewers that are no persons said before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<Review>,
     /// When it was opened, in milliseconds since 1970.
     pub opened_ms: u64,
     /// When it ends unanswered. Absent: never.
@@ -100,4 +106,54 @@ impl ApprovalState {
             Self::Drifted => "drifted",
         }
     }
+}
+
+/// What a tool's preview found, before anything was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Previewed {
+    /// The action that looked. Absent: none could, and the reason says why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<Id>,
+    /// Whether it ended well.
+    pub ok: bool,
+    /// The version of the object that it saw: what is done is bound to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Why there is none, or how it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What a reviewer that is no person said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Review {
+    /// Of which approval.
+    pub approval: Id,
+    /// The class that it stands for.
+    pub class: Name,
+    /// The action that asked it. Absent: none could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<Id>,
+    /// What it said.
+    pub verdict: Reviewed,
+    /// Why, in its words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
+}
+
+/// The verdicts of a reviewer that is no person. Only `approved` lets anything
+/// run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reviewed {
+    /// Yes.
+    Approved,
+    /// No.
+    Denied,
+    /// It did not answer in time.
+    TimedOut,
+    /// It failed, or said what is no verdict.
+    Failed,
 }

@@ -3,7 +3,10 @@
 use env_contracts::{CapabilityRef, DerivedEffects, Digest, Id, Name, Principal, Verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, Approval, Asks, End, Grant, Halt, KeyClaim, Right, StopAsked};
+use crate::{
+    Answer, Approval, Asks, End, Grant, Halt, KeyClaim, Previewed, QuestionEvent, Review, Right, SessionEvent, StopAsked,
+    TaskEvent,
+};
 
 /// Whose log: one for each session of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -78,6 +81,34 @@ pub enum What {
         /// The claimed key.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<KeyClaim>,
+        /// In which turn of the task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<u64>,
+        /// For which version of the task's goal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        goal: Option<u32>,
+    },
+    /// The requester still wants it, now that the task has another goal.
+    Reaffirmed {
+        /// For which version of the goal.
+        goal: u32,
+        /// In which turn of the task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<u64>,
+    },
+    /// The tool's preview was looked at, and what it found became part of the
+    /// request: a new plan.
+    Previewed {
+        /// What it found.
+        preview: Previewed,
+        /// The arguments with what it found: a payload.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edit: Option<Digest>,
+    },
+    /// A reviewer that is no person was asked.
+    Reviewed {
+        /// What came of it.
+        review: Review,
     },
     /// There is a plan.
     Planned {
@@ -175,6 +206,27 @@ pub enum What {
         /// Who.
         by: Name,
     },
+    /// Something happened to the session.
+    Session {
+        /// What.
+        event: SessionEvent,
+    },
+    /// Something happened to a task.
+    Task {
+        /// Which one.
+        task: Id,
+        /// What.
+        event: TaskEvent,
+    },
+    /// Something happened to a question.
+    Question {
+        /// Which one.
+        question: Id,
+        /// Of which task.
+        task: Id,
+        /// What.
+        event: QuestionEvent,
+    },
     /// The operator stopped everything.
     Halted {
         /// Who, when and why.
@@ -221,6 +273,12 @@ impl What {
             Self::StopAsked { .. } => "stop-asked",
             Self::HolderLost { .. } => "holder-lost",
             Self::Ended { .. } => "ended",
+            Self::Reaffirmed { .. } => "reaffirmed",
+            Self::Previewed { .. } => "previewed",
+            Self::Reviewed { .. } => "reviewed",
+            Self::Session { event } => event.name(),
+            Self::Task { event, .. } => event.name(),
+            Self::Question { event, .. } => event.name(),
             Self::GrantMade { .. } => "grant-made",
             Self::GrantRevoked { .. } => "grant-revoked",
             Self::Halted { .. } => "halted",

@@ -17,9 +17,12 @@ pub struct Grant {
     /// In which session, for scopes that end with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Id>,
-    /// In which task, for the scope `task`.
+    /// In which task, for the scopes `turn` and `task`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Id>,
+    /// In which turn of the task, for the scope `turn`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
     /// For how much.
     pub scope: GrantScope,
     /// What it covers.

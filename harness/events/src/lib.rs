@@ -2,7 +2,7 @@
 //!
 //! What it is: [`Event`]s in the order of a log, one log for each session;
 //! and the records that the events add up to: [`Action`] with its
-//! [`Approval`], [`Grant`], [`Halt`]. Plain data.
+//! [`Approval`], [`Session`], [`Task`], [`Question`], [`Grant`], [`Halt`]. Plain data.
 //!
 //! What it is not: it decides nothing and stores nothing. Which event may
 //! follow which is the plane's; how both are kept is the store's.
@@ -26,13 +26,21 @@
 mod action;
 mod answer;
 mod approval;
+mod entry;
 mod event;
 mod grant;
 mod payload;
+mod question;
+mod session;
+mod task;
 
 pub use action::*;
 pub use answer::*;
 pub use approval::*;
+pub use entry::*;
 pub use event::*;
 pub use grant::*;
 pub use payload::*;
+pub use question::*;
+pub use session::*;
+pub use task::*;

@@ -19,13 +19,34 @@ pub enum PayloadRole {
     Edit,
     /// The Observation.
     Observation,
+    /// A task's goal.
+    Goal,
+    /// A steer, a constraint or a reason.
+    Remark,
+    /// What a loop was told when it opened a turn.
+    Start,
+    /// What was recorded into a task's log.
+    Entry,
+    /// A question with its options.
+    Question,
+    /// What was said to a question.
+    Answer,
 }
 
-/// Bytes that belong to an action and that can be erased.
+/// Whose payload.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Owner {
+    /// An action's.
+    Action(Id),
+    /// A task's.
+    Task(Id),
+}
+
+/// Bytes that belong to an action or to a task and that can be erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
     /// Whose they are.
-    pub action: Id,
+    pub of: Owner,
     /// What they are.
     pub role: PayloadRole,
     /// Their sha256, by which events name them.
@@ -36,14 +57,14 @@ pub struct Payload {
 
 impl Payload {
     /// These bytes in this role.
-    pub fn new(action: &Id, role: PayloadRole, bytes: Vec<u8>) -> Self {
-        Self { action: action.clone(), role, sha256: Digest::of(&bytes), bytes }
+    pub fn new(of: Owner, role: PayloadRole, bytes: Vec<u8>) -> Self {
+        Self { of, role, sha256: Digest::of(&bytes), bytes }
     }
 
     /// This value as JSON.
-    pub fn json(action: &Id, role: PayloadRole, value: &impl Serialize) -> Self {
+    pub fn json(of: Owner, role: PayloadRole, value: &impl Serialize) -> Self {
         let bytes =
             serde_json::to_vec(value).unwrap_or_else(|error| unreachable!("our own types always serialise: {error}"));
-        Self::new(action, role, bytes)
+        Self::new(of, role, bytes)
     }
 }

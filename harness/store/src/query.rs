@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use env_contracts::{Digest, Id, Name};
-use glovebox_events::{ActionState, ApprovalState};
+use glovebox_events::{ActionState, ApprovalState, AskedOf, QuestionState, Task};
 
 /// How often the file is looked at for commits of other processes while
 /// somebody listens. A look costs microseconds; a person or a waiting agent
@@ -29,6 +29,8 @@ pub struct ActionFilter {
     pub session: Option<Id>,
     /// Of this task.
     pub task: Option<Id>,
+    /// Of this turn; only with `task`.
+    pub turn: Option<u64>,
     /// In one of these states.
     pub states: Vec<ActionState>,
     /// Asked for by this user.
@@ -65,6 +67,51 @@ pub struct GrantFilter {
     pub session: Option<Id>,
 }
 
+/// Which sessions. Empty fields take all.
+#[derive(Debug, Clone, Default)]
+pub struct SessionFilter {
+    /// Opened by this user.
+    pub user: Option<Name>,
+    /// In the tree below this one, itself included.
+    pub root: Option<Id>,
+    /// Those after this session.
+    pub after: Option<Id>,
+    /// At most so many; 0 and what is above [`MAX_PAGE`] is [`MAX_PAGE`].
+    pub limit: u32,
+}
+
+/// Which tasks. Empty fields take all.
+#[derive(Debug, Clone, Default)]
+pub struct TaskFilter {
+    /// Of this session.
+    pub session: Option<Id>,
+    /// Whether only those that are not over.
+    pub open: bool,
+    /// Those after this task.
+    pub after: Option<Id>,
+    /// At most so many; 0 and what is above [`MAX_PAGE`] is [`MAX_PAGE`].
+    pub limit: u32,
+}
+
+/// Which questions. Empty fields take all.
+#[derive(Debug, Clone, Default)]
+pub struct QuestionFilter {
+    /// In one of these states.
+    pub states: Vec<QuestionState>,
+    /// Of this task.
+    pub task: Option<Id>,
+    /// Of the tree of this session.
+    pub root: Option<Id>,
+    /// That these have to answer.
+    pub to: Option<AskedOf>,
+    /// Whose end no turn was told yet.
+    pub untold: bool,
+    /// Those after this question.
+    pub after: Option<Id>,
+    /// At most so many; 0 and what is above [`MAX_PAGE`] is [`MAX_PAGE`].
+    pub limit: u32,
+}
+
 /// Whose events.
 #[derive(Debug, Clone)]
 pub enum EventsOf {
@@ -72,6 +119,9 @@ pub enum EventsOf {
     Session(Id),
     /// What happened to one action.
     Action(Id),
+    /// What happened to a task and in it: its own events, those of its
+    /// questions and of its actions.
+    Task(Id),
 }
 
 /// Which events.
@@ -85,6 +135,16 @@ pub struct EventFilter {
     pub limit: u32,
 }
 
+/// What a task is now, and what it has used so far.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TaskSeen {
+    /// What it is. `None`: nobody opened one of this name; actions can belong
+    /// to it all the same.
+    pub record: Option<Task>,
+    /// What it has used.
+    pub used: TaskUse,
+}
+
 /// What a task has used so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TaskUse {
@@ -94,6 +154,16 @@ pub struct TaskUse {
     pub run_us: u64,
     /// Bytes of artifacts that they made.
     pub artifact_bytes: u64,
+    /// Bytes that they wrote to standard output and error.
+    pub output_bytes: u64,
+    /// Bytes that they sent and received outside.
+    pub egress_bytes: u64,
+    /// What they cost, in millionths of the operator's unit.
+    pub cost_micros: u64,
+    /// How long they waited for people, in microseconds.
+    pub waiting_us: u64,
+    /// Approvals and questions that people were asked.
+    pub asks: u64,
 }
 
 /// How often an intent was approved and declined.
@@ -105,15 +175,27 @@ pub struct ApprovalTally {
     pub declined: u64,
 }
 
-/// An approval whose time is over.
+/// Something whose time is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// Whose.
     pub tenant: Name,
-    /// Of which action.
-    pub action: Id,
-    /// Which approval.
-    pub approval: Id,
+    /// What.
+    pub what: DueOf,
+}
+
+/// What it is whose time is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DueOf {
+    /// An approval.
+    Approval {
+        /// Of which action.
+        action: Id,
+        /// Which one.
+        approval: Id,
+    },
+    /// A question.
+    Question(Id),
 }
 
 /// What became of a payload.

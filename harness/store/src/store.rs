@@ -3,10 +3,15 @@
 use std::pin::Pin;
 
 use env_contracts::{CapabilityName, Digest, Id, Name, Problem};
-use glovebox_events::{Action, Approval, Event, Grant, Halt, LogKey, Logged, Payload};
+use glovebox_events::{
+    Action, Approval, Event, Grant, Halt, LogKey, Logged, Owner, Payload, Question, Session, Task,
+};
 use tokio::sync::watch;
 
-use crate::{ActionFilter, ApprovalFilter, ApprovalTally, Content, Due, EventFilter, GrantFilter, Page, TaskUse};
+use crate::{
+    ActionFilter, ApprovalFilter, ApprovalTally, Content, Due, EventFilter, GrantFilter, Page, QuestionFilter,
+    SessionFilter, TaskFilter, TaskSeen,
+};
 
 /// A future that can be kept in a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -38,6 +43,12 @@ impl Commit {
 pub enum Record {
     /// Of an action. It has to belong to the log of the commit.
     Action(Box<Action>),
+    /// Of a session: the one whose log it is.
+    Session(Box<Session>),
+    /// Of a task. It has to belong to the log of the commit.
+    Task(Box<Task>),
+    /// Of a question. It has to belong to the log of the commit.
+    Question(Box<Question>),
     /// Of a grant. It has to belong to the tenant of the log.
     Grant(Box<Grant>),
     /// Of the operator's stop; `None` lets things go on.
@@ -47,12 +58,35 @@ pub enum Record {
 /// What must hold for a commit. All are looked at before anything is written.
 #[derive(Debug, Clone)]
 pub enum Condition {
-    /// The stored version of this action is exactly this.
+    /// The stored version of this is exactly that.
     Version {
-        /// Which action.
-        action: Id,
+        /// Of what.
+        of: Thing,
         /// 0: it does not exist yet.
         version: u64,
+    },
+    /// The task is where who acts in it believes it to be, and has something
+    /// left to use. A task that nobody opened is nowhere else.
+    TaskAt {
+        /// Which task, of the tenant of the log.
+        task: Id,
+        /// The version of its goal that is worked for. `None`: that which it
+        /// was opened with.
+        goal: Option<u32>,
+        /// The turn, which has to be open. `None`: none is meant.
+        turn: Option<u64>,
+        /// The newest interrupt that was known.
+        interrupt: Option<Id>,
+    },
+    /// No question of this topic is pending or answered at this version of
+    /// the task's goal.
+    TopicFree {
+        /// Which task, of the tenant of the log.
+        task: Id,
+        /// The topic.
+        topic: Name,
+        /// The version of the goal.
+        goal: u32,
     },
     /// The operator's stop does not stand.
     NotHalted,
@@ -93,13 +127,50 @@ pub enum Condition {
     },
 }
 
+/// What has a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Thing {
+    /// An action.
+    Action(Id),
+    /// A session.
+    Session(Id),
+    /// A task.
+    Task(Id),
+    /// A question.
+    Question(Id),
+}
+
+/// In which way a task is not where it was believed to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Moved {
+    /// It is over.
+    Ended,
+    /// It was interrupted meanwhile.
+    Interrupted,
+    /// It has another goal.
+    Goal,
+    /// The turn is over.
+    Turn,
+    /// Nothing is left of this part of its budget: the field's name.
+    Budget(&'static str),
+}
+
 /// The condition that did not hold.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Conflict {
     /// Somebody else was faster.
     Version {
-        /// The action as it is now; `None`: it does not exist.
-        current: Option<Box<Action>>,
+        /// With what.
+        of: Thing,
+        /// Its version now; 0: it does not exist.
+        version: u64,
+    },
+    /// The task is elsewhere.
+    Task(Moved),
+    /// A question of that topic is there.
+    Topic {
+        /// Which one.
+        question: Id,
     },
     /// The operator stopped everything.
     Halted(Halt),
@@ -171,11 +242,30 @@ pub trait Store: Send + Sync {
     /// How often this intent was approved and declined in the task.
     fn tally(&self, tenant: &Name, task: &Id, intent: &Digest) -> Result<ApprovalTally, Problem>;
 
-    /// What a task has used so far.
-    fn task(&self, tenant: &Name, task: &Id) -> Result<TaskUse, Problem>;
+    /// What a session is now. `None`: nobody opened one of this name.
+    fn session(&self, tenant: &Name, id: &Id) -> Result<Option<Session>, Problem>;
 
-    /// Approvals that have to end now, the first to expire first: pending or
-    /// approved and not used.
+    /// Sessions that were opened, newest first.
+    fn sessions(&self, tenant: &Name, filter: &SessionFilter) -> Result<Page<Session>, Problem>;
+
+    /// What a task is now and what it has used so far.
+    fn task(&self, tenant: &Name, task: &Id) -> Result<TaskSeen, Problem>;
+
+    /// Tasks that were opened, newest first.
+    fn tasks(&self, tenant: &Name, filter: &TaskFilter) -> Result<Page<Task>, Problem>;
+
+    /// Tasks of all tenants that were interrupted and where something may
+    /// still run.
+    fn stopping(&self, limit: u32) -> Result<Vec<Task>, Problem>;
+
+    /// A question.
+    fn question(&self, tenant: &Name, id: &Id) -> Result<Option<Question>, Problem>;
+
+    /// Questions, oldest first.
+    fn questions(&self, tenant: &Name, filter: &QuestionFilter) -> Result<Page<Question>, Problem>;
+
+    /// What has to end now, the first to expire first: approvals that are
+    /// pending, or approved and not used, and pending questions.
     fn expiring(&self, now_ms: u64, limit: u32) -> Result<Vec<Due>, Problem>;
 
     /// Actions of all tenants that are running, oldest first: some of them
@@ -183,9 +273,9 @@ pub trait Store: Send + Sync {
     fn running(&self, limit: u32) -> Result<Vec<Action>, Problem>;
 
     /// The content of a payload. `None`: there never was one.
-    fn payload(&self, tenant: &Name, action: &Id, sha256: &Digest) -> Result<Option<Content>, Problem>;
+    fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem>;
 
-    /// Events of a session or of an action, in the order of the log.
+    /// Events of a session, of an action or of a task, in the order of the log.
     fn events(&self, tenant: &Name, filter: &EventFilter) -> Result<Vec<Logged>, Problem>;
 
     /// The operator's stop, where it stands. Asked before every run.
@@ -195,12 +285,12 @@ pub trait Store: Send + Sync {
     /// else within [`crate::WATCH_EVERY`]. It may tick without a change.
     fn changes(&self) -> Result<watch::Receiver<u64>, Problem>;
 
-    /// Erases the contents of an action's payloads and records who did it.
-    /// `None`: there is no such action.
+    /// Erases the contents of the payloads of an action or a task and records
+    /// who did it. `None`: there is none.
     fn erase(
         &self,
         tenant: &Name,
-        action: &Id,
+        of: &Owner,
         by: &Name,
         at_ms: u64,
     ) -> BoxFuture<'_, Result<Option<u64>, StoreError>>;
