@@ -50,6 +50,12 @@ pub struct Manifest {
     /// The capability that finds out whether this one took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<CapabilityRef>,
+    /// The capability that puts right what this one left half done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<CapabilityRef>,
+    /// The capability that undoes what this one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensate: Option<CapabilityRef>,
     /// Who answers for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Name>,

@@ -111,6 +111,16 @@ codes! {
     ApprovalUnknown = "approval-unknown", exit 2, http 404, retry false, "`glovebox approvals list` shows what waits";
     /// No grant of that id exists here, or it is not yours to see.
     GrantUnknown = "grant-unknown", exit 2, http 404, retry false, "`glovebox grants list` shows what there is";
+    /// No session of that name was opened here, or it is not yours to see.
+    SessionUnknown = "session-unknown", exit 2, http 404, retry false, "`glovebox session list` shows what there is";
+    /// The session is there already, with another owner or in another tree, or it was closed.
+    SessionConflict = "session-conflict", exit 2, http 409, retry false, "choose another name, or leave it out: one is made";
+    /// No task of that name was opened here, or it is not yours to see.
+    TaskUnknown = "task-unknown", exit 2, http 404, retry false, "`glovebox task list` shows what there is; `glovebox task new` opens one";
+    /// The task is there already, with another owner or in another session.
+    TaskConflict = "task-conflict", exit 2, http 409, retry false, "choose another name, or leave it out: one is made";
+    /// No question of that id exists here, or it is not yours to see.
+    QuestionUnknown = "question-unknown", exit 2, http 404, retry false, "`glovebox questions list` shows what waits";
     /// No error code of that name exists.
     CodeUnknown = "code-unknown", exit 2, http 404, retry false, "`glovebox explain` without a name lists all codes";
 
@@ -167,6 +177,20 @@ codes! {
     KeyConflict = "key-conflict", exit 37, http 409, retry false, "use a new key for a new request";
     /// A person has to decide first, and the action waits for it.
     ApprovalPending = "approval-pending", exit 38, http 202, retry true, "`glovebox approvals show ID` says what is asked; once it is approved, `glovebox action resume ACTION` runs it";
+    /// The task is over: nothing new begins in it.
+    TaskClosed = "task-closed", exit 45, http 409, retry false, "`glovebox task show TASK` says how it ended; open another for what is left to do";
+    /// The turn is not the one that is open: another loop went on, or this one did and did not notice.
+    TurnConflict = "turn-conflict", exit 46, http 409, retry false, "look at the task, and open the next turn from the one that it is in";
+    /// The task has another goal by now.
+    GoalChanged = "goal-changed", exit 47, http 409, retry false, "read the goal, plan anew, and open a turn for its version; what is still wanted can be resumed";
+    /// The question was answered, expired or was withdrawn: no answer counts any more.
+    QuestionClosed = "question-closed", exit 48, http 409, retry false, "`glovebox questions show ID` says what became of it";
+    /// The question is not one that can be put to a person.
+    QuestionRefused = "question-refused", exit 49, http 422, retry false, "ask for one decision, with two or three options that exclude each other, each with its effect, and say what it affects";
+    /// The task has used up what it may use.
+    BudgetSpent = "budget-spent", exit 59, http 429, retry false, "`glovebox task show TASK` says what is left of which budget; whoever opened it can open another";
+    /// What a verifier found was about another revision, or held against another condition.
+    EvidenceStale = "evidence-stale", exit 61, http 409, retry false, "verify what there is now, against the condition of now";
     /// Glovebox has no room for this action now.
     Busy = "busy", exit 40, http 503, retry true, "try again later, or raise the budgets in the configuration";
     /// The capability was called as often as it may be, for now.

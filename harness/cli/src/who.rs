@@ -40,12 +40,12 @@ pub(crate) fn context(config: &Config, args: &ContextArgs) -> TaskContext {
     let session = session.unwrap_or_else(|| id(&format!("cli-{user}")));
     let task = args.task.clone().or_else(|| config.get::<Word>("task").0).unwrap_or_else(|| session.clone());
     let stage = args.stage.as_ref().map(ToString::to_string);
-    TaskContext { session, task, purpose: None, stage }
+    TaskContext { session, task, turn: None, purpose: None, stage }
 }
 
 /// The context of what is tried here, in a state folder of its own.
 pub(crate) fn trial_context() -> TaskContext {
-    TaskContext { session: id("trial"), task: id("trial"), purpose: None, stage: None }
+    TaskContext { session: id("trial"), task: id("trial"), turn: None, purpose: None, stage: None }
 }
 
 /// Who answers through this door: the user, unless the caller says that it

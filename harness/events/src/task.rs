@@ -237,6 +237,14 @@ pub enum TaskEvent {
         /// The remarks that it was told.
         steers: Vec<Id>,
     },
+    /// A client without turns was told everything that was said until now, with
+    /// an Observation.
+    Noticed {
+        /// Of which action.
+        action: Id,
+        /// The remarks that it was told.
+        steers: Vec<Id>,
+    },
     /// The step is over.
     TurnClosed {
         /// Which one.
@@ -298,6 +306,7 @@ impl TaskEvent {
         match self {
             Self::Opened { .. } => "task-opened",
             Self::TurnOpened { .. } => "turn-opened",
+            Self::Noticed { .. } => "noticed",
             Self::TurnClosed { .. } => "turn-closed",
             Self::Steered { .. } => "steered",
             Self::Constrained { .. } => "constrained",

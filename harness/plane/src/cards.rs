@@ -201,6 +201,7 @@ fn does(offer: &glovebox_events::Offer) -> String {
         (Answered::Approve, Some(matcher), _) => {
             let place = match offer.scope {
                 GrantScope::Once => "once",
+                GrantScope::Turn => "in this turn",
                 GrantScope::Task => "in this task",
                 GrantScope::Session => "in this session",
                 GrantScope::Rule => "wherever the same user and agent ask",

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use env_contracts::{ActionRequest, ByteSize, Clause, Contract, Digest, Id, Name, Principal, Problem, Profiles};
 use glovebox_artifacts::ArtifactStore;
-use glovebox_events::{Action, Approval, Grant, Halt, Logged};
+use glovebox_events::{Action, Approval, Grant, Halt, Logged, Owner, Question, Session, Task};
 use glovebox_identity::{Signature, Statement};
 use glovebox_plane::{
     ActionService, Asking, Builtin, LivePolicy, Parts, People, Registry, Settings, Submission, Submitted, TaskContext,
@@ -152,7 +152,7 @@ impl House {
         let task = session.clone();
         Submission {
             principal: principal(),
-            context: TaskContext { session, task, purpose: None, stage: None },
+            context: TaskContext { session, task, turn: None, purpose: None, stage: None },
             request: ActionRequest::new(tool.parse().unwrap(), serde_json::Value::Null),
             received: Some(br#"{"path": "src/lib.rs", "count": 3}"#.to_vec()),
             workspace: Some(self.folder.path().join("workspace")),
@@ -222,8 +222,32 @@ impl Store for Seen {
         self.store.tally(tenant, task, intent)
     }
 
-    fn task(&self, tenant: &Name, task: &Id) -> Result<TaskUse, Problem> {
+    fn session(&self, tenant: &Name, id: &Id) -> Result<Option<Session>, Problem> {
+        self.store.session(tenant, id)
+    }
+
+    fn sessions(&self, tenant: &Name, filter: &SessionFilter) -> Result<Page<Session>, Problem> {
+        self.store.sessions(tenant, filter)
+    }
+
+    fn task(&self, tenant: &Name, task: &Id) -> Result<TaskSeen, Problem> {
         self.store.task(tenant, task)
+    }
+
+    fn tasks(&self, tenant: &Name, filter: &TaskFilter) -> Result<Page<Task>, Problem> {
+        self.store.tasks(tenant, filter)
+    }
+
+    fn stopping(&self, limit: u32) -> Result<Vec<Task>, Problem> {
+        self.store.stopping(limit)
+    }
+
+    fn question(&self, tenant: &Name, id: &Id) -> Result<Option<Question>, Problem> {
+        self.store.question(tenant, id)
+    }
+
+    fn questions(&self, tenant: &Name, filter: &QuestionFilter) -> Result<Page<Question>, Problem> {
+        self.store.questions(tenant, filter)
     }
 
     fn expiring(&self, now_ms: u64, limit: u32) -> Result<Vec<Due>, Problem> {
@@ -234,8 +258,8 @@ impl Store for Seen {
         self.store.running(limit)
     }
 
-    fn payload(&self, tenant: &Name, action: &Id, sha256: &Digest) -> Result<Option<Content>, Problem> {
-        self.store.payload(tenant, action, sha256)
+    fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem> {
+        self.store.payload(tenant, of, sha256)
     }
 
     fn events(&self, tenant: &Name, filter: &EventFilter) -> Result<Vec<Logged>, Problem> {
@@ -253,10 +277,10 @@ impl Store for Seen {
     fn erase(
         &self,
         tenant: &Name,
-        action: &Id,
+        of: &Owner,
         by: &Name,
         at_ms: u64,
     ) -> BoxFuture<'_, Result<Option<u64>, StoreError>> {
-        self.store.erase(tenant, action, by, at_ms)
+        self.store.erase(tenant, of, by, at_ms)
     }
 }

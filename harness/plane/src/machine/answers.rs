@@ -24,9 +24,10 @@ pub(super) fn answered(approval: &mut Approval, answer: &Answer, asks: Asks, at_
         return Err("it gives nothing else");
     }
     approval.state = match (answer.answer, asks) {
-        (Answered::Approve, Asks::Run) => ApprovalState::Approved,
-        // A permission is given with the answer: there is nothing left to use.
-        (Answered::Approve, Asks::Permission) => ApprovalState::Consumed,
+        (Answered::Approve, asks) if asks.runs() => ApprovalState::Approved,
+        // What was asked for is given with the answer: there is nothing left to
+        // use.
+        (Answered::Approve, _) => ApprovalState::Consumed,
         (Answered::Decline, _) => ApprovalState::Declined,
         (Answered::Edit, _) => ApprovalState::Edited,
     };
@@ -37,10 +38,10 @@ pub(super) fn answered(approval: &mut Approval, answer: &Answer, asks: Asks, at_
 /// Where an action is after an answer.
 pub(super) fn state_after(answer: Answered, asks: Asks) -> ActionState {
     match (answer, asks) {
-        (Answered::Approve, Asks::Run) => ActionState::Authorized,
+        (Answered::Approve, asks) if asks.runs() => ActionState::Authorized,
         // What was asked for is given with the answer, and nothing runs; a
         // decline is followed by the end.
-        (Answered::Approve, Asks::Permission) | (Answered::Decline, _) => ActionState::Validated,
+        (Answered::Approve | Answered::Decline, _) => ActionState::Validated,
         (Answered::Edit, _) => ActionState::Requested,
     }
 }

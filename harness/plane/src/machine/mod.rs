@@ -9,12 +9,21 @@
 //! can make an action run without a right, or twice.
 
 mod answers;
+mod question;
 mod replay;
+mod session;
+mod task;
 
+pub use question::question_step;
 pub use replay::{Live, ReplayError, replay};
+pub use session::session_step;
+pub use task::task_step;
 
 use env_contracts::{Digest, Id, Verdict};
-use glovebox_events::{Action, ActionState, Approval, ApprovalState, Asks, Event, LogKey, Right, What};
+use glovebox_events::{Action, ActionState, Approval, ApprovalState, Event, LogKey, Right, What};
+
+/// The version of a goal that nobody changed.
+pub(crate) const FIRST_GOAL: u32 = 1;
 
 /// What has to be done because of an event, once it is durable. Whoever waits
 /// for a change needs no word of its own: the store wakes them.
@@ -62,6 +71,27 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
     let mut effects = Vec::new();
     match &event.what {
         What::Requested { .. } => return Err(illegal("it was asked for already")),
+        What::Reaffirmed { goal, turn } => {
+            require(from != ActionState::Running, "it runs already")?;
+            require(action.goal.unwrap_or(FIRST_GOAL) < *goal, "it is for that goal already")?;
+            action.goal = Some(*goal);
+            action.turn = *turn;
+        }
+        What::Previewed { preview, edit } => {
+            require(from == ActionState::Validated, "there is no plan to look at")?;
+            require(action.asks.runs(), "nothing would be done")?;
+            action.preview = Some(preview.clone());
+            if let Some(edit) = edit {
+                action.edit = Some(edit.clone());
+                (action.decided, action.intent, action.digest) = (None, None, None);
+                action.state = ActionState::Requested;
+            }
+        }
+        What::Reviewed { review } => {
+            let approval = waiting(&mut action, &review.approval).ok_or_else(|| illegal("it does not wait"))?;
+            require(approval.classes.contains(&review.class), "it may not answer")?;
+            approval.reviews.push(review.clone());
+        }
         What::Planned { revision, plan, effects: derived, .. } => {
             require(from == ActionState::Requested, "a plan is made once for each revision")?;
             require(*revision == action.revision + u32::from(action.plan.is_some()), "it is not the next revision")?;
@@ -115,7 +145,7 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             action.state = ActionState::Requested;
         }
         What::Claimed { right, digest, holder } => {
-            require(action.asks == Asks::Run, "nothing was asked to run")?;
+            require(action.asks.runs(), "nothing was asked to run")?;
             require(action.stop.is_none(), "it is to stop")?;
             claim(&mut action, right, digest).map_err(illegal)?;
             action.right = Some(right.clone());
@@ -124,7 +154,9 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             effects.push(Effect::Run);
         }
         What::StopAsked { stop } => {
-            if action.stop.is_none() {
+            // Whoever wants it sooner is heard.
+            let until = |stop: &glovebox_events::StopAsked| stop.grace_ms.unwrap_or_default();
+            if action.stop.as_ref().is_none_or(|known| until(stop) < until(known)) {
                 action.stop = Some(stop.clone());
             }
             if from == ActionState::Running {
@@ -142,14 +174,17 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             require(
                 from == ActionState::Running
                     || action.state != ActionState::Succeeded
-                    || action.asks == Asks::Permission,
+                    || !action.asks.runs(),
                 "it succeeded without a run",
             )?;
             action.end = Some(end.clone());
         }
         // What was erased is beside the log; what the action is stays.
         What::Erased { .. } => return Ok((action, effects)),
-        What::GrantMade { .. }
+        What::Session { .. }
+        | What::Task { .. }
+        | What::Question { .. }
+        | What::GrantMade { .. }
         | What::GrantRevoked { .. }
         | What::Halted { .. }
         | What::Released { .. }
@@ -164,7 +199,7 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
 
 fn begin(log: &LogKey, event: &Event) -> Result<Action, Illegal> {
     let illegal = |why| Illegal { event: event.what.name(), state: "none", why };
-    let What::Requested { task, principal, capability, asks, submission, parents, key } = &event.what else {
+    let What::Requested { task, principal, capability, asks, submission, parents, key, turn, goal } = &event.what else {
         return Err(illegal("nothing was asked for yet"));
     };
     if principal.tenant != log.tenant {
@@ -174,6 +209,8 @@ fn begin(log: &LogKey, event: &Event) -> Result<Action, Illegal> {
         id: event.action.clone().ok_or_else(|| illegal("it names no action"))?,
         session: log.session.clone(),
         task: task.clone(),
+        turn: *turn,
+        goal: *goal,
         principal: principal.clone(),
         capability: capability.clone(),
         asks: *asks,
@@ -190,6 +227,7 @@ fn begin(log: &LogKey, event: &Event) -> Result<Action, Illegal> {
         intent: None,
         digest: None,
         approval: None,
+        preview: None,
         right: None,
         holder: None,
         stop: None,

@@ -3,15 +3,21 @@
 use std::collections::BTreeMap;
 
 use env_contracts::{Id, Name};
-use glovebox_events::{Action, Grant, Halt, Logged, Revoked, What};
+use glovebox_events::{Action, Grant, Halt, Logged, Question, Revoked, Session, Task, What};
 
-use super::{Illegal, step};
+use super::{Illegal, question_step, session_step, step, task_step};
 
 /// What things are now, as the log says.
 #[derive(Debug, Default, PartialEq)]
 pub struct Live {
     /// Actions, by tenant and id.
     pub actions: BTreeMap<(Name, Id), Action>,
+    /// Sessions that were opened, by tenant and id.
+    pub sessions: BTreeMap<(Name, Id), Session>,
+    /// Tasks that were opened, by tenant and id.
+    pub tasks: BTreeMap<(Name, Id), Task>,
+    /// Questions, by tenant and id.
+    pub questions: BTreeMap<(Name, Id), Question>,
     /// Grants, by tenant and id.
     pub grants: BTreeMap<(Name, Id), Grant>,
     /// The operator's stop.
@@ -50,6 +56,22 @@ impl Live {
             What::Halted { halt } => self.halt = Some(halt.clone()),
             What::Released { .. } => self.halt = None,
             What::PolicyLoaded { .. } | What::PolicyRefused { .. } => {}
+            What::Session { event } => {
+                let key = (tenant.clone(), logged.log.session.clone());
+                let next = session_step(self.sessions.remove(&key), &logged.log, logged.event.at_ms, event);
+                self.sessions.insert(key, next.map_err(|illegal| error(illegal.to_string()))?);
+            }
+            What::Task { task, event } => {
+                let key = (tenant.clone(), task.clone());
+                let next = task_step(self.tasks.remove(&key), &logged.log, task, logged.event.at_ms, event);
+                self.tasks.insert(key, next.map_err(|illegal| error(illegal.to_string()))?);
+            }
+            What::Question { question, event, .. } => {
+                let key = (tenant.clone(), question.clone());
+                let before = self.questions.remove(&key);
+                let next = question_step(before, &logged.log, question, logged.event.at_ms, event);
+                self.questions.insert(key, next.map_err(|illegal| error(illegal.to_string()))?);
+            }
             _ => {
                 let id = logged.event.action.clone().ok_or_else(|| error("it names no action".into()))?;
                 let key = (tenant.clone(), id);

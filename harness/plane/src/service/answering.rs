@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use env_contracts::{Code, Digest, Id, Outcome, OutcomeKind, Problem, Scope};
 use glovebox_events::{
-    Action, ActionState, Answer, Answered, Approval, ApprovalState, Approver, Asks, Control, Grant, GrantScope,
+    Action, ActionState, Answer, Answered, Approval, ApprovalState, Approver, Control, Grant, GrantScope,
     Matcher, Offer, PayloadRole, What,
 };
 use glovebox_runtime::Stop;
@@ -15,7 +15,7 @@ use super::flight::{Flight, Halt};
 use super::halting::{problem_of, word};
 use super::people::{Signed, statement};
 use super::submission::{Edit, EditSchema};
-use super::{ActionService, Asking, Submitted, looking, permission};
+use super::{ActionService, Asking, Submitted, granting, looking, permission};
 use crate::observe::Refusal;
 use crate::watch::Unwatched;
 
@@ -173,7 +173,7 @@ impl ActionService {
             flight.journal.beside(now, what, Some(Record::Grant(Box::new(grant.clone()))));
         }
         match answer.answer {
-            Answered::Approve if flight.action().asks == Asks::Permission => {
+            Answered::Approve if !flight.action().asks.runs() => {
                 self.given(&mut flight, grant.as_ref()).await?;
             }
             Answered::Approve | Answered::Edit => self.write(&mut flight).await?,
@@ -295,14 +295,14 @@ impl ActionService {
             _ => matcher,
         };
         let action = flight.action();
-        let session = matches!(answer.scope, GrantScope::Session | GrantScope::Task).then(|| action.session.clone());
-        let task = (answer.scope == GrantScope::Task).then(|| action.task.clone());
+        let (session, task, turn) = granting::place(answer.scope, action);
         let policy = self.parts.policy.current();
         Ok(Some(Grant {
             id: self.parts.ids.random(),
             principal: action.principal.clone(),
             session,
             task,
+            turn,
             scope: answer.scope,
             matcher,
             approval: approval.id.clone(),
@@ -354,7 +354,12 @@ impl ActionService {
             ..ActionFilter::default()
         };
         for action in self.parts.store.actions(&by.principal.tenant, &filter)?.items {
-            let stop = glovebox_events::StopAsked { by: by.name(), at_ms: self.now_ms(), why: word("task-stopped") };
+            let stop = glovebox_events::StopAsked {
+                by: by.name(),
+                at_ms: self.now_ms(),
+                why: word("task-stopped"),
+                grace_ms: None,
+            };
             match self.stop_one(action, stop).await {
                 // It went on by itself meanwhile, or ended.
                 Ok(()) | Err(Halt::Changed | Halt::Refused(_)) => {}

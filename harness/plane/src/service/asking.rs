@@ -36,10 +36,12 @@ impl ActionService {
             intent: ready.bound.intent.clone(),
             asked_for: reason,
             changed: std::mem::take(&mut flight.drift),
+            rules: decision.rules.iter().map(|rule| rule.id.clone()).collect(),
             reasons: decision.for_people.clone(),
             classes: decision.classes.clone(),
             offers,
             preview: decision.preview,
+            reviews: Vec::new(),
             opened_ms: self.now_ms(),
             expires_ms: None,
             nobody_reachable: false,
@@ -65,6 +67,8 @@ impl ActionService {
         flight.journal.event(now, What::ApprovalOpened { approval: Box::new(approval) })?;
         flight.journal.condition(Condition::AsksBelow { session, since_ms, most: settings.asks.most });
         flight.journal.condition(Condition::NotHalted);
+        let standing = flight.standing.condition(flight.action(), true);
+        flight.journal.condition(standing);
         match flight.journal.commit(&*self.parts.store).await {
             Ok(_) => Ok(Step::Again),
             Err(Lost::Changed) => Err(Halt::Changed),
@@ -81,6 +85,10 @@ impl ActionService {
             Err(Lost::Refused(Conflict::Halted(halt))) => {
                 flight.journal.back();
                 Err(Refusal::from(super::halting::halted(&halt)).into())
+            }
+            Err(Lost::Refused(Conflict::Task(moved))) => {
+                flight.journal.back();
+                Err(super::standing::moved(&moved).into())
             }
             Err(lost) => Err(Halt::Failed(self.lost(lost))),
         }

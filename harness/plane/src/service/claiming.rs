@@ -5,13 +5,13 @@ use std::sync::Arc;
 use env_contracts::{Code, DerivedEffects, OutcomeKind, Problem, Rate, Verdict};
 use glovebox_events::{Action, ActionState, Answer, ApprovalState, DecidedAt, LogKey, Right, What};
 use glovebox_runtime::{Room as Admitted, Stop};
-use glovebox_store::{Commit, Condition, Conflict};
+use glovebox_store::{Commit, Condition, Conflict, Moved};
 
 use super::binding::Ready;
 use super::flight::{Flight, Halt, Step};
 use super::journal::Lost;
 use super::running::{micros, unless_stopped};
-use super::{ActionService, halting};
+use super::{ActionService, halting, standing};
 use crate::machine::Effect;
 use crate::observe::Refusal;
 use crate::planning::Planned;
@@ -49,6 +49,10 @@ impl ActionService {
             return Ok(Step::Left);
         }
         self.not_stopped(flight)?;
+        if flight.standing.outlived(flight.action()) {
+            // The goal is another by now: whoever asked has to want it still.
+            return Ok(Step::Left);
+        }
         let approval = flight.action().approval.clone();
         let approval = approval.filter(|approval| approval.state == ApprovalState::Approved);
         let (approval, answer) = match approval.and_then(|approval| Some((approval.clone(), approval.answer?))) {
@@ -113,6 +117,7 @@ impl ActionService {
             || right != Right::Policy
             || rate.is_some()
             || ready.planned.plan.effects != DerivedEffects::None;
+        let approved = matches!(right, Right::Approval { .. });
         if let Right::Grant { grant } = &right {
             flight.journal.condition(Condition::GrantLive { grant: grant.clone(), now_ms: now });
         }
@@ -128,8 +133,15 @@ impl ActionService {
         let mut carried = Carried { service: self.clone(), action: Some(flight.action().clone()) };
         let effects = if first {
             flight.journal.condition(Condition::NotHalted);
+            // What a person approved outlives its turn.
+            let standing = flight.standing.condition(flight.action(), !approved);
+            flight.journal.condition(standing);
             match flight.journal.commit(store).await {
                 Ok(effects) => effects,
+                Err(Lost::Refused(Conflict::Task(Moved::Goal))) if approved => {
+                    carried.action = None;
+                    return Err(Halt::Changed);
+                }
                 Err(lost) => {
                     carried.action = None;
                     return Err(self.unclaimed(flight, lost));
@@ -174,6 +186,7 @@ impl ActionService {
         flight.journal.back();
         match refused {
             Conflict::Halted(halt) => Refusal::from(halting::halted(&halt)).into(),
+            Conflict::Task(moved) => standing::moved(&moved).into(),
             // It was taken back meanwhile: a person decides.
             Conflict::Grant => Halt::Changed,
             Conflict::Calls { capability } => {

@@ -9,7 +9,7 @@ use glovebox_policy::{
     BudgetFacts, Decision, DeltaFact, Facts, Given, GivenScope, LabelFacts, Live, PastFacts, Policy, Source, TaskFacts,
     ToolFacts,
 };
-use glovebox_store::TaskUse;
+use glovebox_store::TaskSeen;
 
 use super::flight::{Flight, Halt};
 use super::submission::Asking;
@@ -168,7 +168,7 @@ pub(super) struct Sight<'a> {
     pub(super) planned: &'a Planned,
     pub(super) delta: Vec<DeltaFact>,
     pub(super) task: TaskFacts<'a>,
-    pub(super) used: TaskUse,
+    pub(super) used: TaskSeen,
     pub(super) past: PastFacts,
     pub(super) attended: bool,
     pub(super) always_ask: bool,
@@ -197,12 +197,7 @@ impl Sight<'_> {
             delta: &self.delta,
             backend: &plan.backend,
             task: self.task,
-            budget: BudgetFacts {
-                actions: self.used.actions,
-                run_ms: self.used.run_us / 1000,
-                cost_micros: 0,
-                artifact_bytes: self.used.artifact_bytes,
-            },
+            budget: budget(&self.used),
             past: self.past,
             attended: self.attended,
             bound: self.bound,
@@ -211,6 +206,17 @@ impl Sight<'_> {
             always_ask: self.always_ask,
             approval,
         }
+    }
+}
+
+/// What the task has used so far, as policy takes it: tools and models.
+fn budget(seen: &TaskSeen) -> BudgetFacts {
+    let spent = seen.record.as_ref().map_or(0, |task| task.spent.cost_micros);
+    BudgetFacts {
+        actions: seen.used.actions,
+        run_ms: seen.used.run_us / 1000,
+        cost_micros: seen.used.cost_micros.saturating_add(spent),
+        artifact_bytes: seen.used.artifact_bytes,
     }
 }
 
@@ -249,6 +255,7 @@ pub(super) fn granted(grant: &Grant) -> Given<'_> {
 fn scope(scope: GrantScope) -> GivenScope {
     match scope {
         GrantScope::Once => GivenScope::Once,
+        GrantScope::Turn => GivenScope::Turn,
         GrantScope::Task => GivenScope::Task,
         GrantScope::Session => GivenScope::Session,
         GrantScope::Rule => GivenScope::Rule,

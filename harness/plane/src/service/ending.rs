@@ -1,6 +1,7 @@
 //! How an action ends: Observation, event and state, in one transaction.
 
 use env_contracts::{Observation, Outcome};
+use glovebox_store::{Conflict, Thing};
 use glovebox_events::{ActionState, ApprovalState, End, PayloadRole, What};
 
 use super::flight::{Flight, Halt};
@@ -34,11 +35,15 @@ impl ActionService {
     pub(super) async fn ended(&self, flight: &mut Flight, done: Result<Outcome, Refusal>) -> Result<Observation, Halt> {
         let outcome = done.unwrap_or_else(|refusal| refusal.0);
         self.granted_since(flight)?;
-        let mut observation = Story(flight.story.0.clone()).finish(outcome);
-        self.put_end(flight, &observation)?;
+        let mut observation = self.told(flight, &outcome)?;
         loop {
             match flight.journal.commit(&*self.parts.store).await {
                 Ok(_) => return Ok(observation),
+                Err(Lost::Refused(Conflict::Version { of: Thing::Task(_), .. })) => {
+                    // Somebody said something meanwhile: it is told as well.
+                    flight.journal.back();
+                    observation = self.told(flight, &outcome)?;
+                }
                 Err(Lost::Changed) => {
                     // Somebody asked it to stop meanwhile, or took it for lost.
                     let known = self.parts.store.action(&flight.principal.tenant, flight.journal.id());
@@ -57,6 +62,17 @@ impl ActionService {
         }
     }
 
+    /// Writes the end down, with what people said to a task whose loop has no
+    /// turns.
+    fn told(&self, flight: &mut Flight, outcome: &Outcome) -> Result<Observation, Halt> {
+        flight.journal.mark();
+        let mut story = Story(flight.story.0.clone());
+        self.said_since(flight, &mut story)?;
+        let observation = story.finish(outcome.clone());
+        self.put_end(flight, &observation)?;
+        Ok(observation)
+    }
+
     fn put_end(&self, flight: &mut Flight, observation: &Observation) -> Result<(), Halt> {
         let now = self.now_ms();
         let payload = flight.journal.payload(PayloadRole::Observation, observation);
@@ -71,6 +87,9 @@ pub(super) fn end(observation: &Observation, payload: env_contracts::Digest, now
         side_effects: observation.effects.side_effects,
         run_us: observation.times.run_us,
         artifact_bytes: observation.artifacts.iter().map(|artifact| artifact.size).sum(),
+        output_bytes: observation.usage.bytes_output,
+        cost_micros: observation.usage.cost.as_ref().map_or(0, |cost| cost.micros),
+        waiting_us: observation.times.waiting_us,
         ..End::of(&observation.outcome, payload, now)
     }
 }

@@ -9,6 +9,7 @@ use glovebox_runtime::Stop;
 
 use super::journal::{Journal, Requested};
 use super::looking;
+use super::standing::Standing;
 use super::submission::{Asking, Edit, Kept, Submission};
 use super::{ActionService, Parts, Submitted};
 use crate::observe::{Refusal, Story};
@@ -24,6 +25,8 @@ pub(super) struct Flight {
     /// The tool; or why there is none any more. What ends without it ends all
     /// the same.
     tool: Result<Arc<Tool>, Problem>,
+    /// Where it stands in its task.
+    pub(super) standing: Standing,
     pub(super) story: Story,
     pub(super) asking: Asking,
     /// What changed since it was approved, where that is why it is asked
@@ -72,8 +75,9 @@ impl Flight {
     pub(super) fn begin(parts: &Parts, submission: &Submission, tool: Arc<Tool>, asks: Asks) -> Result<Self, Problem> {
         let now = parts.clock.now();
         let id = submission.request.action_id.clone().unwrap_or_else(|| parts.ids.next(now));
-        let kept = submission.kept()?;
+        let mut kept = submission.kept()?;
         let principal = submission.principal.clone();
+        let standing = Standing::find(parts, &principal, &mut kept.context)?;
         let log = LogKey { tenant: principal.tenant.clone(), session: kept.context.session.clone() };
         let mut journal = Journal::new(log, id.clone());
         let requested = Requested {
@@ -83,13 +87,26 @@ impl Flight {
             asks,
             parents: kept.request.parents.clone(),
             key: key(&kept, &principal),
+            turn: kept.context.turn,
+            goal: standing.goal,
         };
         let payload = journal.payload(PayloadRole::Submission, &kept);
         journal.event(now.unix_millis, requested.event(payload))?;
         let story = Story::new(id, tool.manifest.capability(), tool.registered.digest.clone(), &principal);
         let asking = submission.asking;
         let tool = Ok(tool);
-        Ok(Self { journal, kept, principal, tool, story, asking, drift: Vec::new(), told: None, proposing: false })
+        Ok(Self {
+            journal,
+            kept,
+            principal,
+            tool,
+            standing,
+            story,
+            asking,
+            drift: Vec::new(),
+            told: None,
+            proposing: false,
+        })
     }
 
     /// Of an action that was left.
@@ -110,8 +127,21 @@ impl Flight {
             (Err(_), None) => Digest::of(b""),
         };
         let story = Story::new(action.id.clone(), action.capability.clone(), artifact, &principal);
+        let task = parts.store.task(&principal.tenant, &action.task)?.record;
+        let standing = task.as_ref().map(Standing::of).unwrap_or_default();
         let journal = Journal::of(action);
-        Ok(Self { journal, kept, principal, tool, story, asking, drift: Vec::new(), told: None, proposing: false })
+        Ok(Self {
+            journal,
+            kept,
+            principal,
+            tool,
+            standing,
+            story,
+            asking,
+            drift: Vec::new(),
+            told: None,
+            proposing: false,
+        })
     }
 
     /// Its state, with what the store does not know yet.

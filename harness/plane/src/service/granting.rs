@@ -1,7 +1,7 @@
 //! Grants: what was allowed for more than once.
 
 use env_contracts::{BoundFacts, Contract, Digest, Id, Principal, Problem};
-use glovebox_events::{Grant, GrantScope, Matcher};
+use glovebox_events::{Action, Grant, GrantScope, Matcher};
 use glovebox_policy::Decision;
 use glovebox_runtime::algebra;
 use glovebox_store::{ActionFilter, GrantFilter};
@@ -79,11 +79,9 @@ impl ActionService {
             let scope = edit.scope.ok_or_else(forged)?;
             matcher = Some(permission::narrowed(offered, &scope, &flight.tool()?.manifest.contract)?);
         }
-        let session = matches!(answer.scope, GrantScope::Session | GrantScope::Task).then_some(&action.session);
-        let task = (answer.scope == GrantScope::Task).then_some(&action.task);
         let made = answer.by == grant.by
             && answer.scope == grant.scope
-            && (grant.session.as_ref(), grant.task.as_ref()) == (session, task)
+            && (grant.session.clone(), grant.task.clone(), grant.turn) == place(answer.scope, &action)
             && matcher.as_ref() == Some(&grant.matcher)
             && offer.lasts_ms.is_some_and(|lasts| answer.at_ms.saturating_add(lasts) >= grant.expires_ms)
             && action.principal == grant.principal;
@@ -107,6 +105,7 @@ impl ActionService {
                 && same(&grant.principal, &flight.principal)
                 && grant.session.as_ref().is_none_or(|session| *session == context.session)
                 && grant.task.as_ref().is_none_or(|task| *task == context.task)
+                && grant.turn.is_none_or(|turn| context.turn == Some(turn))
         });
         Ok(grants)
     }
@@ -150,6 +149,17 @@ impl ActionService {
             }
         }
         Ok(())
+    }
+}
+
+/// Where a grant of this scope holds that was given with this action.
+pub(super) fn place(scope: GrantScope, action: &Action) -> (Option<Id>, Option<Id>, Option<u64>) {
+    let (session, task) = (Some(action.session.clone()), Some(action.task.clone()));
+    match scope {
+        GrantScope::Once | GrantScope::Rule => (None, None, None),
+        GrantScope::Session => (session, None, None),
+        GrantScope::Task => (session, task, None),
+        GrantScope::Turn => (session, task, action.turn),
     }
 }
 

@@ -27,7 +27,7 @@ impl ActionService {
     pub async fn cancel(&self, principal: &Principal, id: &Id, why: &str) -> Result<super::ActionView, Problem> {
         let mut action = self.same_user(principal, id)?;
         while !action.state.ended() {
-            let stop = StopAsked { by: principal.user.clone(), at_ms: self.now_ms(), why: word(why) };
+            let stop = StopAsked { by: principal.user.clone(), at_ms: self.now_ms(), why: word(why), grace_ms: None };
             match self.stop_one(action, stop).await {
                 Ok(()) => break,
                 Err(Halt::Changed) => action = self.same_user(principal, id)?,
@@ -38,10 +38,12 @@ impl ActionService {
         self.view(self.same_user(principal, id)?)
     }
 
-    /// Stops one action, unless it was stopped already.
+    /// Stops one action, unless it was stopped already. Whoever wants it sooner
+    /// than somebody before is heard.
     pub(super) async fn stop_one(&self, action: glovebox_events::Action, stop: StopAsked) -> Result<(), Halt> {
         let running = action.state == ActionState::Running;
-        let stopping = action.stop.is_some();
+        let until = |stop: &StopAsked| stop.grace_ms.unwrap_or_default();
+        let stopping = action.stop.as_ref().is_some_and(|known| until(known) <= until(&stop));
         let mut flight = Flight::of(&self.parts, action, Asking::Leave).map_err(Halt::Failed)?;
         if !stopping {
             flight.journal.event(stop.at_ms, What::StopAsked { stop: stop.clone() })?;
@@ -95,7 +97,7 @@ impl ActionService {
                     break;
                 }
                 for action in new {
-                    let stop = StopAsked { by: by.user.clone(), at_ms: now, why: word("halted") };
+                    let stop = StopAsked { by: by.user.clone(), at_ms: now, why: word("halted"), grace_ms: None };
                     match self.stop_one(action, stop).await {
                         Ok(()) if state == ActionState::Running => out.running += 1,
                         Ok(()) => out.waiting += 1,
@@ -185,7 +187,14 @@ pub(super) fn halted(halt: &Stand) -> Problem {
 /// The end of an action that somebody wanted stopped before it ran.
 pub(super) fn stopped(stop: &StopAsked, phase: &str) -> Refusal {
     let message = format!("`{}` stopped the action before it ran ({})", stop.by, stop.why);
-    Refusal::new(OutcomeKind::Interrupted, Problem::new(Code::Interrupted, message)).which(phase)
+    let code = match stop.why.as_str() {
+        "turn-closed" => Code::TurnConflict,
+        "goal-changed" => Code::GoalChanged,
+        "task-ended" => Code::TaskClosed,
+        _ => return Refusal::new(OutcomeKind::Interrupted, Problem::new(Code::Interrupted, message)).which(phase),
+    };
+    // It is not the same request any more: trying again helps nobody.
+    Refusal::new(OutcomeKind::Interrupted, Problem::new(code, message)).which(stop.why.as_str())
 }
 
 /// A refusal as a door's answer.

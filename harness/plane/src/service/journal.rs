@@ -4,8 +4,8 @@
 //! anything that can, everything up to then is durable.
 
 use env_contracts::{Code, Digest, Id, Problem};
-use glovebox_events::{Action, Asks, Event, LogKey, Payload, PayloadRole, What};
-use glovebox_store::{Commit, Condition, Conflict, Record, Store, StoreError};
+use glovebox_events::{Action, Asks, Event, LogKey, Owner, Payload, PayloadRole, What};
+use glovebox_store::{Commit, Condition, Conflict, Record, Store, StoreError, Thing};
 use serde::Serialize;
 
 use crate::machine::{Effect, Illegal, step};
@@ -30,6 +30,8 @@ pub(crate) struct Journal {
 struct Mark {
     now: Option<Action>,
     events: usize,
+    payloads: usize,
+    records: usize,
     effects: usize,
 }
 
@@ -109,13 +111,13 @@ impl Journal {
 
     /// Adds a payload, and says how events name it.
     pub(crate) fn payload(&mut self, role: PayloadRole, value: &impl Serialize) -> Digest {
-        let payload = Payload::json(&self.id, role, value);
+        let payload = Payload::json(Owner::Action(self.id.clone()), role, value);
         self.keep(payload)
     }
 
     /// Adds a text.
     pub(crate) fn text(&mut self, role: PayloadRole, text: &str) -> Digest {
-        let payload = Payload::new(&self.id, role, text.as_bytes().to_vec());
+        let payload = Payload::new(Owner::Action(self.id.clone()), role, text.as_bytes().to_vec());
         self.keep(payload)
     }
 
@@ -134,7 +136,13 @@ impl Journal {
 
     /// Remembers this place.
     pub(crate) fn mark(&mut self) {
-        self.mark = Some(Mark { now: self.now.clone(), events: self.events.len(), effects: self.effects.len() });
+        self.mark = Some(Mark {
+            now: self.now.clone(),
+            events: self.events.len(),
+            payloads: self.payloads.len(),
+            records: self.records.len(),
+            effects: self.effects.len(),
+        });
     }
 
     /// Goes back to the place that was marked: what came after it was not
@@ -143,6 +151,8 @@ impl Journal {
         if let Some(mark) = self.mark.take() {
             self.now = mark.now;
             self.events.truncate(mark.events);
+            self.payloads.truncate(mark.payloads);
+            self.records.truncate(mark.records);
             self.effects.truncate(mark.effects);
             self.conditions.clear();
         }
@@ -163,7 +173,7 @@ impl Journal {
         let mut conditions = self.conditions.clone();
         let mut records = self.records.clone();
         if let Some(action) = &self.now {
-            conditions.push(Condition::Version { action: action.id.clone(), version: self.recorded });
+            conditions.push(Condition::Version { of: Thing::Action(action.id.clone()), version: self.recorded });
             records.push(Record::Action(Box::new(action.clone())));
         }
         let commit = Commit {
@@ -183,7 +193,9 @@ impl Journal {
                 self.mark = None;
                 Ok(std::mem::take(&mut self.effects))
             }
-            Err(StoreError::Conflict(Conflict::Version { .. })) => Err(Lost::Changed),
+            Err(StoreError::Conflict(Conflict::Version { of: Thing::Action(id), .. })) if id == self.id => {
+                Err(Lost::Changed)
+            }
             Err(StoreError::Conflict(conflict)) => Err(Lost::Refused(conflict)),
             Err(StoreError::Problem(problem)) => Err(Lost::Failed(problem)),
         }
@@ -215,12 +227,14 @@ pub(crate) struct Requested {
     pub(crate) asks: Asks,
     pub(crate) parents: Vec<Id>,
     pub(crate) key: Option<glovebox_events::KeyClaim>,
+    pub(crate) turn: Option<u64>,
+    pub(crate) goal: Option<u32>,
 }
 
 impl Requested {
     /// The event, with the submission as its payload.
     pub(crate) fn event(self, submission: Digest) -> What {
-        let Self { task, principal, capability, asks, parents, key } = self;
-        What::Requested { task, principal, capability, asks, submission, parents, key }
+        let Self { task, principal, capability, asks, parents, key, turn, goal } = self;
+        What::Requested { task, principal, capability, asks, submission, parents, key, turn, goal }
     }
 }

@@ -1,7 +1,7 @@
 //! Looking at what is remembered, as the one who asks may.
 
 use env_contracts::{Code, Digest, Id, Observation, Principal, Problem, Wanted};
-use glovebox_events::{Action, ActionState, Approval, ApprovalState, Grant, Logged};
+use glovebox_events::{Action, ActionState, Approval, ApprovalState, Grant, Logged, Owner};
 use glovebox_store::{ActionFilter, ApprovalFilter, Content, EventFilter, EventsOf, GrantFilter, Page};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -167,7 +167,8 @@ impl ActionService {
             let message = format!("action `{id}` is `{}`: only a person erases, and only what has ended", action.state);
             return Err(Problem::new(Code::Usage, message).with_help("`glovebox action cancel ID` ends it"));
         }
-        let erased = self.parts.store.erase(&principal.tenant, id, &principal.user, self.now_ms()).await;
+        let of = Owner::Action(id.clone());
+        let erased = self.parts.store.erase(&principal.tenant, &of, &principal.user, self.now_ms()).await;
         match erased {
             Ok(count) => Ok(count.unwrap_or_default()),
             Err(glovebox_store::StoreError::Problem(problem)) => Err(problem),
@@ -186,7 +187,8 @@ pub(super) fn unknown_approval(id: &Id) -> Problem {
 
 /// The bytes of a payload. `None`: they were erased.
 fn content(parts: &Parts, action: &Action, sha256: &Digest) -> Result<Option<Vec<u8>>, Problem> {
-    match parts.store.payload(&action.principal.tenant, &action.id, sha256)? {
+    let of = Owner::Action(action.id.clone());
+    match parts.store.payload(&action.principal.tenant, &of, sha256)? {
         Some(Content::Bytes(bytes)) if Digest::of(&bytes) == *sha256 => Ok(Some(bytes)),
         Some(Content::Erased) => Ok(None),
         Some(Content::Bytes(_)) | None => {
@@ -207,7 +209,7 @@ pub(super) fn payload<T: DeserializeOwned>(parts: &Parts, action: &Action, sha25
     }
 }
 
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
         Problem::new(Code::StoreCorrupt, format!("a payload has a form that this version does not know: {error}"))
     })

@@ -5,22 +5,30 @@ mod asking;
 mod binding;
 mod claiming;
 mod deciding;
+mod deed;
 mod drift;
 mod ending;
 mod explaining;
 mod flight;
 mod granting;
 mod halting;
+mod interrupting;
 mod journal;
 mod looking;
 mod offers;
 mod people;
 mod permission;
 mod proposing;
+mod questions;
 mod recovering;
 mod running;
+mod saying;
 mod settings;
+mod standing;
+mod starting;
 mod submission;
+mod tasks;
+mod turns;
 mod waiting;
 
 pub use answering::{Answering, Reply, Settled};
@@ -28,13 +36,25 @@ pub use deciding::{LivePolicy, PolicySource};
 pub use explaining::Explained;
 pub(crate) use granting::describe;
 pub use halting::Halted;
+pub use interrupting::{Interrupted, Interrupting, MAX_GRACE, Target};
 pub use looking::ActionView;
 pub use people::{People, Signed};
+pub use questions::{
+    AnswerSource, Answered, Answering as QuestionReply, Asking as NewQuestion, MAX_ANSWER, MAX_OPTION, MAX_QUESTION,
+    QuestionOption, QuestionText, QuestionView,
+};
 pub use permission::PermissionRequest;
 pub use recovering::{Holders, Recovered};
+pub use saying::Saying;
 pub use settings::{AskLimits, Settings};
+pub use starting::{
+    BudgetView, ChildQuestion, Choice, GoalView, GrantView, Happened, OpenAction, PermissionDiff, Said, TurnSchema,
+    TurnStart,
+};
 pub(crate) use submission::Kept;
 pub use submission::{Asking, Submission, TaskContext};
+pub use tasks::{MAX_DEPTH, MAX_TEXT, NewSession, NewTask};
+pub use turns::{MAX_ENTRY, OpenTurn, Telling};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -182,6 +202,7 @@ impl ActionService {
         stop: &Stop,
     ) -> Result<Submitted, Problem> {
         let action = self.same_user(principal, action)?;
+        let action = self.reaffirmed(action).await?;
         let flight = Flight::of(&self.parts, action, asking)?;
         Box::pin(self.go_on(flight, watch, stop)).await
     }
@@ -198,6 +219,7 @@ impl ActionService {
         match lost {
             Lost::Changed => Problem::new(Code::ActionConflict, "an action of that id was asked for before"),
             Lost::Refused(Conflict::Halted(halt)) => halting::halted(&halt),
+            Lost::Refused(Conflict::Task(moved)) => halting::problem_of(standing::moved(&moved)),
             Lost::Refused(conflict) => Problem::new(Code::BackendError, format!("not expected here: {conflict:?}")),
             Lost::Failed(problem) => problem,
         }
@@ -206,6 +228,16 @@ impl ActionService {
     fn now_ms(&self) -> u64 {
         self.parts.clock.now().unix_millis
     }
+}
+
+/// What is answered alike for a task that nobody opened and for one of others.
+fn unknown_task(id: &Id) -> Problem {
+    Problem::new(Code::TaskUnknown, format!("there is no task `{id}`"))
+}
+
+/// The same for a session.
+fn unknown_session(id: &Id) -> Problem {
+    Problem::new(Code::SessionUnknown, format!("there is no session `{id}`"))
 }
 
 /// What is answered alike for an action that does not exist and for one of

@@ -32,11 +32,13 @@ impl ActionService {
         let same = Matcher::Intent { intent: ready.bound.intent.clone() };
         let like = like(flight.tool()?, ready);
         let mut offers = vec![offer("once", Answered::Approve, GrantScope::Once, Control::Continue, None)];
-        for (id, scope, matcher, lasts) in [
+        let turn = flight.action().turn.map(|_| ("turn", GrantScope::Turn, &same, TASK));
+        let always = [
             ("task", GrantScope::Task, &same, TASK),
             ("session", GrantScope::Session, &like, SESSION),
             ("rule", GrantScope::Rule, &like, RULE),
-        ] {
+        ];
+        for (id, scope, matcher, lasts) in turn.into_iter().chain(always) {
             if self.honoured(flight, ready, decision, scope)? {
                 let grant = Some((matcher.clone(), lasts));
                 offers.push(offer(id, Answered::Approve, scope, Control::Continue, grant));
@@ -59,6 +61,7 @@ impl ActionService {
         let policy = self.parts.policy.current();
         let scope = match scope {
             GrantScope::Once => GivenScope::Once,
+            GrantScope::Turn => GivenScope::Turn,
             GrantScope::Task => GivenScope::Task,
             GrantScope::Session => GivenScope::Session,
             GrantScope::Rule => GivenScope::Rule,

@@ -72,6 +72,7 @@ pub(super) fn statement(action: &Action, approval: &Approval, answer: &Answer) -
 fn scope_word(answer: &Answer) -> Name {
     word(match answer.scope {
         glovebox_events::GrantScope::Once => "once",
+        glovebox_events::GrantScope::Turn => "turn",
         glovebox_events::GrantScope::Task => "task",
         glovebox_events::GrantScope::Session => "session",
         glovebox_events::GrantScope::Rule => "rule",

@@ -3,7 +3,7 @@
 
 use env_contracts::{Code, DerivedEffects, Id, OutcomeKind, Problem, SideEffects};
 use glovebox_events::{Action, ActionState, What};
-use glovebox_store::Sqlite;
+use glovebox_store::{DueOf, Sqlite};
 
 use super::ActionService;
 use super::Asking;
@@ -40,7 +40,7 @@ const BATCH: u32 = 1000;
 pub struct Recovered {
     /// Actions whose process is gone.
     pub lost: u64,
-    /// Actions whose approval expired.
+    /// Actions whose approval expired, and questions that nobody answered.
     pub expired: u64,
 }
 
@@ -60,12 +60,25 @@ impl ActionService {
                 out.lost += 1;
             }
         }
+        for task in store.stopping(BATCH)? {
+            self.go_on_stopping(&task).await?;
+        }
         for due in store.expiring(self.now_ms(), BATCH)? {
-            let Some(action) = store.action(&due.tenant, &due.action)? else { continue };
+            let (action, approval) = match due.what {
+                DueOf::Approval { action, approval } => (action, approval),
+                DueOf::Question(id) => {
+                    if let Some(question) = store.question(&due.tenant, &id)? {
+                        self.expire_question(question).await?;
+                        out.expired += 1;
+                    }
+                    continue;
+                }
+            };
+            let Some(action) = store.action(&due.tenant, &action)? else { continue };
             let Ok(mut flight) = Flight::of(&self.parts, action, Asking::Leave) else { continue };
             let approved = flight.state() == ActionState::Authorized;
             let why = if approved { "nobody came back for it" } else { "nobody answered in time" };
-            match self.expire(&mut flight, &due.approval, why).await {
+            match self.expire(&mut flight, &approval, why).await {
                 Ok(_) => out.expired += 1,
                 Err(Halt::Changed | Halt::Refused(_)) => {}
                 Err(Halt::Failed(problem)) => return Err(problem),

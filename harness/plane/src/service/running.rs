@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Mark};
 
-use env_contracts::{Code, Notice, Outcome, OutcomeKind, Problem};
+use env_contracts::{Code, DerivedEffects, Notice, Outcome, OutcomeKind, Problem};
 use glovebox_runtime::job::{End, JobUsage, Timer};
 use glovebox_runtime::{Bound, Permit, Ports, RunReport, Stop};
 
@@ -15,6 +15,7 @@ use super::flight::Flight;
 use crate::arguments::Schema;
 use crate::collect::{self, Collection};
 use crate::observe::{self, Refusal};
+use crate::registry::Tool;
 use crate::result;
 use crate::streams::Streams;
 use crate::watch::Watch;
@@ -60,6 +61,9 @@ impl ActionService {
         flight.story.ran(&report.usage, &tool);
         flight.story.0.notices.extend(report.notices);
         let mut outcome = observe::outcome(&report.end, &tool);
+        if let (End::Interrupted, DerivedEffects::External) = (&report.end, planned.plan.effects) {
+            outcome = cut_off(&tool);
+        }
         let collection = Collection {
             store: parts.artifacts.action(planned.plan.action_id.as_str()),
             plan: &planned.plan,
@@ -110,7 +114,10 @@ impl ActionService {
         let mut asked = std::pin::pin!(stop.requested());
         let mut noticed = std::pin::pin!(tokio::time::sleep(RECORD_AFTER));
         let mut changes = None;
-        let (mut stopping, mut recorded) = (false, false);
+        // Whoever wants it stopped may let it go on for a while.
+        let grace = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(grace);
+        let (mut stopping, mut recorded, mut graced) = (false, false, false);
         let done = loop {
             tokio::select! {
                 biased;
@@ -124,16 +131,20 @@ impl ActionService {
                     recorded = true;
                     changes = self.seen(flight).await;
                     // Somebody may have wanted it stopped before we listened.
-                    if !stopping && self.to_stop(flight) {
-                        stopping = true;
-                        own.request();
+                    if let Some(left) = self.to_stop(flight) {
+                        grace.as_mut().reset(tokio::time::Instant::now() + left);
+                        graced = true;
                     }
                 }
-                () = changed(&mut changes), if changes.is_some() => {
-                    if !stopping && self.to_stop(flight) {
-                        stopping = true;
-                        own.request();
+                () = changed(&mut changes), if changes.is_some() && !stopping => {
+                    if let Some(left) = self.to_stop(flight) {
+                        grace.as_mut().reset(tokio::time::Instant::now() + left);
+                        graced = true;
                     }
+                }
+                () = &mut grace, if graced && !stopping => {
+                    stopping = true;
+                    own.request();
                 }
             }
         };
@@ -142,6 +153,18 @@ impl ActionService {
             Err(error) => Err(Problem::new(Code::BackendError, format!("the execution panicked: {error}")).into()),
         }
     }
+}
+
+/// The end of a run that could change something outside and was cut off in the
+/// middle: nobody says that it did not happen, or was taken back.
+fn cut_off(tool: &Tool) -> Outcome {
+    let message = "the action was interrupted while it ran, and whether it took effect is not known";
+    let problem = Problem::new(Code::Unknown, message);
+    let problem = match &tool.manifest.verify {
+        Some(verify) => problem.with_help(format!("run `{verify}` to find out, before it is done again")),
+        None => problem.with_help("look whether it took effect, before it is done again"),
+    };
+    Outcome::failed(OutcomeKind::Unknown, problem).which("interrupted")
 }
 
 /// The next commit of anybody.

@@ -18,6 +18,9 @@ pub struct TaskContext {
     pub session: Id,
     /// The task.
     pub task: Id,
+    /// The turn of the task, where the loop has turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
     /// What the task is for, as whoever opened it said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,

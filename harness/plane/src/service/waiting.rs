@@ -118,12 +118,16 @@ impl ActionService {
         changes
     }
 
-    /// Whether somebody wants a run stopped.
-    pub(super) fn to_stop(&self, flight: &Flight) -> bool {
+    /// Whether somebody wants a run stopped, and how long it may still go on.
+    pub(super) fn to_stop(&self, flight: &Flight) -> Option<Duration> {
         let store = &self.parts.store;
-        let stopped = store.action(&flight.principal.tenant, flight.journal.id());
-        let stopped = stopped.is_ok_and(|action| action.is_some_and(|action| action.stop.is_some()));
-        stopped || store.halted().is_ok_and(|halt| halt.is_some())
+        if store.halted().is_ok_and(|halt| halt.is_some()) {
+            return Some(Duration::ZERO);
+        }
+        let known = store.action(&flight.principal.tenant, flight.journal.id());
+        let stop = known.ok().flatten().and_then(|action| action.stop)?;
+        let grace = stop.grace_ms.map_or(0, |grace| grace.saturating_sub(self.now_ms()));
+        Some(Duration::from_millis(grace))
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use env_contracts::{Code, Digest, Id, Name, Problem};
-use glovebox_events::{Action, Approval, Grant, Halt, Logged};
+use glovebox_events::{Action, Approval, Grant, Halt, Logged, Owner, Question, Session, Task};
 use glovebox_store::{
     ActionFilter, ApprovalFilter, ApprovalTally, BoxFuture, Commit, Content, Due, EventFilter, GrantFilter, Page,
-    Store, StoreError, TaskUse,
+    QuestionFilter, SessionFilter, Store, StoreError, TaskFilter, TaskSeen,
 };
 use tokio::sync::watch;
 
@@ -93,8 +93,32 @@ impl Store for Between {
         self.read(|store| store.tally(tenant, task, intent))
     }
 
-    fn task(&self, tenant: &Name, task: &Id) -> Result<TaskUse, Problem> {
+    fn session(&self, tenant: &Name, id: &Id) -> Result<Option<Session>, Problem> {
+        self.read(|store| store.session(tenant, id))
+    }
+
+    fn sessions(&self, tenant: &Name, filter: &SessionFilter) -> Result<Page<Session>, Problem> {
+        self.read(|store| store.sessions(tenant, filter))
+    }
+
+    fn task(&self, tenant: &Name, task: &Id) -> Result<TaskSeen, Problem> {
         self.read(|store| store.task(tenant, task))
+    }
+
+    fn tasks(&self, tenant: &Name, filter: &TaskFilter) -> Result<Page<Task>, Problem> {
+        self.read(|store| store.tasks(tenant, filter))
+    }
+
+    fn stopping(&self, limit: u32) -> Result<Vec<Task>, Problem> {
+        self.read(|store| store.stopping(limit))
+    }
+
+    fn question(&self, tenant: &Name, id: &Id) -> Result<Option<Question>, Problem> {
+        self.read(|store| store.question(tenant, id))
+    }
+
+    fn questions(&self, tenant: &Name, filter: &QuestionFilter) -> Result<Page<Question>, Problem> {
+        self.read(|store| store.questions(tenant, filter))
     }
 
     fn expiring(&self, now_ms: u64, limit: u32) -> Result<Vec<Due>, Problem> {
@@ -105,8 +129,8 @@ impl Store for Between {
         self.read(|store| store.running(limit))
     }
 
-    fn payload(&self, tenant: &Name, action: &Id, sha256: &Digest) -> Result<Option<Content>, Problem> {
-        self.read(|store| store.payload(tenant, action, sha256))
+    fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem> {
+        self.read(|store| store.payload(tenant, of, sha256))
     }
 
     fn events(&self, tenant: &Name, filter: &EventFilter) -> Result<Vec<Logged>, Problem> {
@@ -124,10 +148,10 @@ impl Store for Between {
     fn erase(
         &self,
         tenant: &Name,
-        action: &Id,
+        of: &Owner,
         by: &Name,
         at_ms: u64,
     ) -> BoxFuture<'_, Result<Option<u64>, StoreError>> {
-        self.inner.erase(tenant, action, by, at_ms)
+        self.inner.erase(tenant, of, by, at_ms)
     }
 }

@@ -109,6 +109,7 @@ fn put_grant(house: &House, change: impl FnOnce(&mut Grant)) {
         principal: action.principal.clone(),
         session: None,
         task: None,
+        turn: None,
         scope: glovebox_events::GrantScope::Rule,
         matcher: offer.matcher.clone().unwrap(),
         approval: asked.id.clone(),

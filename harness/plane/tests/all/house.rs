@@ -265,7 +265,7 @@ impl House {
     pub(crate) fn asked(&self, tool: &str, args: &str) -> Submission {
         Submission {
             principal: agent("u", "coder"),
-            context: TaskContext { session: id("s1"), task: id("t1"), purpose: None, stage: None },
+            context: TaskContext { session: id("s1"), task: id("t1"), turn: None, purpose: None, stage: None },
             request: ActionRequest::new(tool.parse().unwrap(), serde_json::Value::Null),
             received: Some(args.as_bytes().to_vec()),
             workspace: Some(self.path("workspace")),

@@ -85,6 +85,7 @@ fn grant() -> Grant {
         principal: agent("u", "coder"),
         session: None,
         task: None,
+        turn: None,
         scope: glovebox_events::GrantScope::Rule,
         matcher: glovebox_events::Matcher::Intent { intent: named("intent") },
         approval: id("p1"),

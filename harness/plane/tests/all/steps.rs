@@ -33,6 +33,8 @@ pub(crate) fn requested(asks: Asks) -> What {
         submission: named("submission"),
         parents: Vec::new(),
         key: None,
+        turn: None,
+        goal: None,
     }
 }
 
@@ -73,10 +75,12 @@ pub(crate) fn opened(approval: &str, revision: u32, digest: &str) -> What {
             intent: named("intent"),
             asked_for: AskedFor::Policy,
             changed: Vec::new(),
+            rules: Vec::new(),
             reasons: Vec::new(),
             classes: vec![name("owner")],
             offers: offers(),
             preview: false,
+            reviews: Vec::new(),
             opened_ms: 0,
             expires_ms: Some(EXPIRES_MS),
             nobody_reachable: false,
@@ -120,7 +124,7 @@ pub(crate) fn by_approval(approval: &str) -> Right {
 }
 
 pub(crate) fn stop() -> What {
-    What::StopAsked { stop: StopAsked { by: name("u"), at_ms: 0, why: name("cancelled") } }
+    What::StopAsked { stop: StopAsked { by: name("u"), at_ms: 0, why: name("cancelled"), grace_ms: None } }
 }
 
 pub(crate) fn succeeded() -> What {

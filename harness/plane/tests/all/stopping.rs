@@ -313,7 +313,7 @@ fn the_time_that_a_person_takes_is_no_time_of_the_run() {
     let seen = done(house.resume(&action));
     assert_eq!(seen.outcome.code, None, "the wall limit is ten seconds: {:?}", seen.outcome);
     assert_eq!(u128::from(seen.times.waiting_us), hours.as_micros());
-    let used = house.store.task(&name("local"), &id("t1")).unwrap();
+    let used = house.store.task(&name("local"), &id("t1")).unwrap().used;
     assert_eq!((used.actions, used.run_us), (1, seen.times.run_us));
     assert!(Duration::from_micros(used.run_us) < Duration::from_secs(10));
 }

@@ -1,0 +1,340 @@
+//! What a loop is told when it opens a turn: everything that was said, decided
+//! and done since the one before.
+
+use env_contracts::{CapabilityRef, Id, Name, OutcomeKind, Problem, SideEffects, Wanted};
+use glovebox_events::{Action, ActionState, Budget, Grant, Spent, Task};
+use glovebox_store::{ActionFilter, GrantFilter, TaskUse};
+use serde::{Deserialize, Serialize};
+
+use super::deed::Deed;
+use super::questions::{Answered, QuestionText};
+use super::tasks::words;
+use super::{ActionService, granting};
+
+/// What a loop is told when it opens a turn. All words in it are data: those of
+/// people are labelled as theirs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnStart {
+    /// The version of this format.
+    pub schema: TurnSchema,
+    /// The session.
+    pub session: Id,
+    /// The task.
+    pub task: Id,
+    /// The number of the turn that was opened.
+    pub turn: u64,
+    /// The goal.
+    pub goal: GoalView,
+    /// What holds besides, in the order in which it was said.
+    pub constraints: Vec<Said>,
+    /// What was said since the last turn.
+    pub steers: Vec<Said>,
+    /// Why the loop has to plan anew: `goal-changed`, `constrained`,
+    /// `interrupted`.
+    pub replan: Vec<Name>,
+    /// What became of its questions since the last turn.
+    pub answers: Vec<Answered>,
+    /// Questions of agents that it called, which it has to answer, merge or
+    /// pass on.
+    pub asked: Vec<ChildQuestion>,
+    /// What it may do more, or less, than in the last turn.
+    pub permissions: PermissionDiff,
+    /// What is under way.
+    pub open: Vec<OpenAction>,
+    /// Where it has to plan anew: what was changed outside until now, each to
+    /// be kept, undone or handed over.
+    pub effects: Vec<Happened>,
+    /// What the task may use, has used and has left.
+    pub budget: BudgetView,
+    /// Whether this was told before: the turn was opened by an earlier call
+    /// with the same key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeated: bool,
+}
+
+/// The version tag of a turn's start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TurnSchema {
+    /// The first.
+    #[serde(rename = "glovebox/turn/v1")]
+    V1,
+}
+
+/// A goal with its words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoalView {
+    /// Which version.
+    pub version: u32,
+    /// The words. Absent: they were erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Who said so.
+    pub by: Name,
+}
+
+/// Something that a person said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    /// Its id.
+    pub id: Id,
+    /// The words. Absent: they were erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Who.
+    pub by: Name,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// A question of an agent that this one called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChildQuestion {
+    /// The question.
+    pub id: Id,
+    /// In which session it was asked.
+    pub session: Id,
+    /// Who asks: the agents, the asking one last.
+    pub chain: Vec<Name>,
+    /// The question and its options. Absent: they were erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<QuestionText>,
+}
+
+/// What a loop may do more, or less, than before.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PermissionDiff {
+    /// What it may do more.
+    pub granted: Vec<GrantView>,
+    /// What it may do no longer.
+    pub revoked: Vec<GrantView>,
+}
+
+/// A grant, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantView {
+    /// Which one.
+    pub id: Id,
+    /// What it covers.
+    pub covers: String,
+    /// Until when, in milliseconds since 1970.
+    pub expires_ms: u64,
+}
+
+/// An action that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenAction {
+    /// Which one.
+    pub id: Id,
+    /// What it does.
+    pub capability: CapabilityRef,
+    /// Where it is.
+    pub state: ActionState,
+}
+
+/// Something that was changed outside, or may have been.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Happened {
+    /// By which action.
+    pub action: Id,
+    /// What it did.
+    pub capability: CapabilityRef,
+    /// How it ended.
+    pub outcome: OutcomeKind,
+    /// Whether something changed, as far as is known.
+    pub side_effects: SideEffects,
+    /// For which version of the goal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<u32>,
+    /// What undoes it, where the tool names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<CapabilityRef>,
+    /// What finds out whether it took effect, where the tool names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<CapabilityRef>,
+    /// What can be done about it.
+    pub choices: Vec<Choice>,
+}
+
+/// What can be done about something that happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    /// It stays.
+    Keep,
+    /// It is undone, by an action of its own.
+    Undo,
+    /// A person takes care of it.
+    HandOver,
+}
+
+/// What a task may use, has used and has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetView {
+    /// At most.
+    pub most: Budget,
+    /// Until now.
+    pub used: Budget,
+    /// What is left. Absent fields have no bound.
+    pub left: Budget,
+    /// What models used, as the loop recorded.
+    pub models: Spent,
+    /// How long actions waited for people, in milliseconds: it counts against
+    /// nothing.
+    pub waited_ms: u64,
+    /// How often people were asked.
+    pub asks: u64,
+}
+
+impl BudgetView {
+    /// Of a task.
+    pub(super) fn of(most: Budget, used: &TaskUse, models: Spent) -> Self {
+        let now = Budget {
+            actions: Some(used.actions),
+            run_ms: Some(used.run_us / 1000),
+            output_bytes: Some(used.output_bytes),
+            egress_bytes: Some(used.egress_bytes),
+            cost_micros: Some(used.cost_micros.saturating_add(models.cost_micros)),
+        };
+        let left = |most: Option<u64>, used: Option<u64>| Some(most?.saturating_sub(used.unwrap_or_default()));
+        Self {
+            most,
+            used: now,
+            left: Budget {
+                actions: left(most.actions, now.actions),
+                run_ms: left(most.run_ms, now.run_ms),
+                output_bytes: left(most.output_bytes, now.output_bytes),
+                egress_bytes: left(most.egress_bytes, now.egress_bytes),
+                cost_micros: left(most.cost_micros, now.cost_micros),
+            },
+            models,
+            waited_ms: used.waiting_us / 1000,
+            asks: used.asks,
+        }
+    }
+}
+
+impl ActionService {
+    /// What a loop is told when it opens this turn.
+    pub(super) fn start(&self, deed: &mut Deed, task: &Task, turn: u64) -> Result<TurnStart, Problem> {
+        let store = &self.parts.store;
+        let tenant = &task.principal.tenant;
+        let since = task.turn.as_ref().map_or(task.opened_ms, |turn| turn.opened_ms);
+        let said = |remark: &glovebox_events::Remark| -> Result<Said, Problem> {
+            let text = words(&self.parts, task, &remark.text)?;
+            Ok(Said { id: remark.id.clone(), text, by: remark.by.clone(), at_ms: remark.at_ms })
+        };
+        let used = store.task(tenant, &task.id)?.used;
+        let open = self.actions_of(task)?.into_iter().map(|action| OpenAction {
+            id: action.id,
+            capability: action.capability,
+            state: action.state,
+        });
+        Ok(TurnStart {
+            schema: TurnSchema::V1,
+            session: task.session.clone(),
+            task: task.id.clone(),
+            turn,
+            goal: GoalView {
+                version: task.goal.version,
+                text: words(&self.parts, task, &task.goal.text)?,
+                by: task.goal.by.clone(),
+            },
+            constraints: task.constraints.iter().map(said).collect::<Result<_, _>>()?,
+            steers: task.steers.iter().map(said).collect::<Result<_, _>>()?,
+            replan: task.replan.clone(),
+            answers: self.answers_for(task)?,
+            asked: self.asked_of(task)?,
+            permissions: self.permission_diff(task, since, deed.at_ms())?,
+            open: open.collect(),
+            effects: if task.replan.is_empty() { Vec::new() } else { self.happened(task)? },
+            budget: BudgetView::of(task.budget, &used, task.spent),
+            repeated: false,
+        })
+    }
+
+    /// What was granted and taken back since a moment, for who works here.
+    fn permission_diff(&self, task: &Task, since: u64, now: u64) -> Result<PermissionDiff, Problem> {
+        let filter = GrantFilter {
+            live_at: None,
+            user: Some(task.principal.user.clone()),
+            session: Some(task.session.clone()),
+        };
+        let mut diff = PermissionDiff::default();
+        let view = |grant: &Grant| GrantView {
+            id: grant.id.clone(),
+            covers: granting::describe(&grant.matcher),
+            expires_ms: grant.expires_ms,
+        };
+        for grant in self.parts.store.grants(&task.principal.tenant, &filter)? {
+            if grant.task.as_ref().is_some_and(|of| *of != task.id) {
+                continue;
+            }
+            let made = grant.made_ms >= since;
+            // What holds for the turn before ends with it.
+            let holds = grant.live(now) && grant.turn.is_none();
+            let ended = grant.revoked.as_ref().is_some_and(|revoked| revoked.at_ms >= since)
+                || (grant.expires_ms >= since && grant.expires_ms <= now)
+                || (grant.live(now) && grant.turn.is_some());
+            if made && holds {
+                diff.granted.push(view(&grant));
+            } else if ended {
+                diff.revoked.push(view(&grant));
+            }
+        }
+        Ok(diff)
+    }
+
+    /// What was changed outside in a task, or may have been.
+    fn happened(&self, task: &Task) -> Result<Vec<Happened>, Problem> {
+        let mut filter = ActionFilter {
+            task: Some(task.id.clone()),
+            states: vec![ActionState::Succeeded, ActionState::Failed, ActionState::Cancelled],
+            ..ActionFilter::default()
+        };
+        let mut out = Vec::new();
+        loop {
+            let page = self.parts.store.actions(&task.principal.tenant, &filter)?;
+            let here = page.items.into_iter().filter(|action| action.session == task.session);
+            out.extend(here.filter_map(|action| self.changed_outside(action)));
+            match page.next {
+                Some(next) => filter.after = Some(next),
+                None => break,
+            }
+        }
+        // In the order in which it happened.
+        out.reverse();
+        Ok(out)
+    }
+
+    fn changed_outside(&self, action: Action) -> Option<Happened> {
+        let end = action.end.as_ref().filter(|end| end.side_effects != SideEffects::None)?;
+        let wanted = Wanted { name: action.capability.name.clone(), version: Some(action.capability.version.clone()) };
+        let manifest = self.parts.registry.get(&wanted).ok().map(|tool| tool.manifest.clone());
+        let undo = manifest.as_ref().and_then(|manifest| manifest.compensate.clone());
+        let verify = manifest.and_then(|manifest| manifest.verify);
+        let mut choices = vec![Choice::Keep];
+        if undo.is_some() {
+            choices.push(Choice::Undo);
+        }
+        choices.push(Choice::HandOver);
+        Some(Happened {
+            outcome: end.kind,
+            side_effects: end.side_effects,
+            action: action.id,
+            capability: action.capability,
+            goal: action.goal,
+            undo,
+            verify,
+            choices,
+        })
+    }
+}

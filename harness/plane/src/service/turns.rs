@@ -1,0 +1,276 @@
+//! Turns: the boundary between two steps of a loop.
+
+use env_contracts::{Code, Id, Name, Principal, Problem};
+use glovebox_events::{Action, ActionState, Entry, Grant, Owner, PayloadRole, StopAsked, Task, TaskEvent, Told, Turn};
+use glovebox_store::{ActionFilter, Content, GrantFilter};
+
+use super::deed::Deed;
+use super::flight::Halt;
+use super::halting::word;
+use super::journal::Lost;
+use super::starting::TurnStart;
+use super::tasks::{bounded, log_of, speaker};
+use super::{ActionService, looking, standing};
+
+/// The longest thing that a loop records at once, in bytes. What is larger is
+/// an artifact.
+pub const MAX_ENTRY: usize = 256 * 1024;
+
+/// What a loop opens its next step with.
+#[derive(Debug, Clone)]
+pub struct OpenTurn {
+    /// The task.
+    pub task: Id,
+    /// The number of the turn that it was in; 0: it had none.
+    pub expected_turn: u64,
+    /// The version of the goal that it works for.
+    pub goal_version: u32,
+    /// A name for this very call: with it, the answer to a call whose answer
+    /// was lost can be had again.
+    pub key: Option<Name>,
+}
+
+/// What is recorded into the log of a task.
+#[derive(Debug, Clone)]
+pub struct Telling {
+    /// In which turn.
+    pub turn: Option<u64>,
+    /// What caused it.
+    pub parents: Vec<Id>,
+    /// What it is.
+    pub what: Told,
+    /// The words or the document.
+    pub content: Option<String>,
+}
+
+impl ActionService {
+    /// Begins the next step of a loop: closes the turn before, with its grants
+    /// and what waits in it, and tells everything that was said meanwhile.
+    ///
+    /// # Errors
+    /// `turn-conflict` where the task is in another turn, `goal-changed` where
+    /// it has another goal, `task-closed`, `interrupted` while it is being
+    /// stopped.
+    pub async fn open_turn(&self, principal: &Principal, open: OpenTurn) -> Result<TurnStart, Problem> {
+        let (task, start) = loop {
+            let task = self.known_task(principal, &open.task)?;
+            self.acts(principal, &task)?;
+            standing::open(&task)?;
+            if let Some(turn) = &task.turn
+                && open.key.is_some()
+                && turn.key == open.key
+                && turn.number == open.expected_turn + 1
+            {
+                let start = self.start_of(&task, turn)?;
+                break (task, TurnStart { repeated: true, ..start });
+            }
+            let last = task.turn.as_ref().map_or(0, |turn| turn.number);
+            if last != open.expected_turn {
+                return Err(standing::other_turn(&task, open.expected_turn));
+            }
+            if open.goal_version != task.goal.version {
+                let message =
+                    format!("task `{}` has goal {}, and not {}", task.id, task.goal.version, open.goal_version);
+                return Err(Problem::new(Code::GoalChanged, message));
+            }
+            if task.stopping().is_some() {
+                let message = format!("task `{}` is being stopped", task.id);
+                return Err(Problem::new(Code::Interrupted, message)
+                    .with_help("open the turn again once nothing runs any more"));
+            }
+            let mut deed = Deed::new(log_of(&task), self.now_ms().max(task.changed_ms));
+            let start = self.start(&mut deed, &task, last + 1)?;
+            let mut next = task;
+            if let Some(before) = next.open_turn().map(|turn| turn.number) {
+                let closed = TaskEvent::TurnClosed { turn: before, why: word("next") };
+                next = deed.task(Some(next), &open.task, closed)?;
+            }
+            self.void_grants(&mut deed, &next, Some(last))?;
+            let turn = Turn {
+                number: last + 1,
+                goal: next.goal.version,
+                start: deed.json(&open.task, PayloadRole::Start, &start),
+                key: open.key.clone(),
+                opened_ms: deed.at_ms(),
+                closed: None,
+            };
+            let steers = next.steers.iter().map(|steer| steer.id.clone()).collect();
+            next = deed.task(Some(next), &open.task, TaskEvent::TurnOpened { turn, steers })?;
+            self.tell_answers(&mut deed, &next, &start)?;
+            match deed.commit(&*self.parts.store).await {
+                Ok(()) => break (next, start),
+                Err(Lost::Changed) => {}
+                Err(lost) => return Err(self.lost(lost)),
+            }
+        };
+        let now = task.turn.as_ref().map_or(0, |turn| turn.number);
+        self.void(&task, "turn-closed", |action| action.turn.is_some_and(|turn| turn < now)).await?;
+        Ok(start)
+    }
+
+    /// Ends a step without another: nothing can be asked or begun in it any
+    /// more.
+    ///
+    /// # Errors
+    /// `turn-conflict` where another turn is open.
+    pub async fn close_turn(&self, principal: &Principal, id: &Id, turn: u64) -> Result<Task, Problem> {
+        let task = loop {
+            let task = self.known_task(principal, id)?;
+            self.acts(principal, &task)?;
+            match &task.turn {
+                Some(known) if known.number == turn && known.closed.is_some() => break task,
+                Some(known) if known.number == turn => {}
+                _ => return Err(standing::other_turn(&task, turn)),
+            }
+            let mut deed = Deed::new(log_of(&task), self.now_ms().max(task.changed_ms));
+            let closed = deed.task(Some(task), id, TaskEvent::TurnClosed { turn, why: word("closed") })?;
+            self.void_grants(&mut deed, &closed, Some(turn))?;
+            match deed.commit(&*self.parts.store).await {
+                Ok(()) => break closed,
+                Err(Lost::Changed) => {}
+                Err(lost) => return Err(self.lost(lost)),
+            }
+        };
+        self.void(&task, "turn-closed", |action| action.turn.is_some_and(|of| of <= turn)).await?;
+        Ok(task)
+    }
+
+    /// Records something into the log of a task.
+    ///
+    /// # Errors
+    /// `task-unknown`, `turn-conflict` for a turn that there was not, `usage`
+    /// for what is too long.
+    pub async fn tell(&self, principal: &Principal, id: &Id, telling: Telling) -> Result<Entry, Problem> {
+        if telling.content.as_ref().is_some_and(|content| content.len() > MAX_ENTRY) {
+            let message = format!("an entry has at most {MAX_ENTRY} bytes; what is larger is an artifact");
+            return Err(Problem::new(Code::Usage, message));
+        }
+        if let Told::ModelCall { model, .. } = &telling.what {
+            bounded("model's name", Some(model))?;
+        }
+        if matches!(telling.what, Told::Feedback) && principal.agent.is_some() {
+            return Err(Problem::new(Code::NotEligible, "an agent gives no feedback on itself"));
+        }
+        loop {
+            let task = self.known_task(principal, id)?;
+            self.acts(principal, &task)?;
+            let last = task.turn.as_ref().map_or(0, |turn| turn.number);
+            if let Some(turn) = telling.turn
+                && !(1..=last).contains(&turn)
+            {
+                return Err(standing::other_turn(&task, turn));
+            }
+            if let Told::Verified { goal, .. } = telling.what
+                && goal > task.goal.version
+            {
+                return Err(Problem::new(Code::GoalChanged, format!("task `{id}` has no goal {goal}")));
+            }
+            let after = matches!(telling.what, Told::Verified { .. } | Told::Outcome | Told::Feedback);
+            if !after {
+                standing::open(&task)?;
+            }
+            let mut deed = Deed::new(log_of(&task), self.now_ms().max(task.changed_ms));
+            let content = telling.content.as_ref().map(|content| deed.text(id, PayloadRole::Entry, content));
+            let entry = Entry {
+                id: self.parts.ids.next(self.parts.clock.now()),
+                turn: telling.turn,
+                parents: telling.parents.clone(),
+                by: speaker(principal),
+                what: telling.what.clone(),
+                content,
+            };
+            deed.task(Some(task), id, TaskEvent::Told { entry: entry.clone() })?;
+            match deed.commit(&*self.parts.store).await {
+                Ok(()) => return Ok(entry),
+                Err(Lost::Changed) => {}
+                Err(lost) => return Err(self.lost(lost)),
+            }
+        }
+    }
+
+    /// What a loop was told when it opened this turn.
+    fn start_of(&self, task: &Task, turn: &Turn) -> Result<TurnStart, Problem> {
+        let of = Owner::Task(task.id.clone());
+        match self.parts.store.payload(&task.principal.tenant, &of, &turn.start)? {
+            Some(Content::Bytes(bytes)) => looking::decode(&bytes),
+            Some(Content::Erased) | None => {
+                let message = format!("what turn {} of task `{}` was told was erased", turn.number, task.id);
+                Err(Problem::new(Code::Expired, message).with_help("open the next turn"))
+            }
+        }
+    }
+
+    /// Takes back the grants that hold in one turn of a task, or in any of
+    /// them.
+    pub(super) fn void_grants(&self, deed: &mut Deed, task: &Task, turn: Option<u64>) -> Result<(), Problem> {
+        let filter = GrantFilter {
+            live_at: Some(deed.at_ms()),
+            user: Some(task.principal.user.clone()),
+            session: Some(task.session.clone()),
+        };
+        let ends = |grant: &Grant| {
+            grant.task.as_ref() == Some(&task.id)
+                && match turn {
+                    Some(turn) => grant.turn.is_some_and(|of| of <= turn),
+                    None => true,
+                }
+        };
+        for grant in self.parts.store.grants(&task.principal.tenant, &filter)?.into_iter().filter(ends) {
+            deed.revoke(grant, &task.principal.user);
+        }
+        Ok(())
+    }
+
+    /// Ends what waits in a task for this reason: its cards are taken away.
+    /// What runs goes on, and what a person approved waits for its requester.
+    pub(super) async fn void(&self, task: &Task, why: &str, which: impl Fn(&Action) -> bool) -> Result<(), Problem> {
+        let over = task.state != glovebox_events::TaskState::Open;
+        for action in self.actions_of(task)? {
+            let waits = match action.state {
+                ActionState::WaitingApproval | ActionState::Requested | ActionState::Validated => true,
+                // It was approved: it can be resumed, unless the task is over.
+                ActionState::Authorized => over,
+                _ => false,
+            };
+            if !waits || !which(&action) {
+                continue;
+            }
+            let stop = StopAsked { by: speaker(&task.principal), at_ms: self.now_ms(), why: word(why), grace_ms: None };
+            match self.stop_one(action, stop).await {
+                // It went on by itself meanwhile, to where it finds out.
+                Ok(()) | Err(Halt::Changed | Halt::Refused(_)) => {}
+                Err(Halt::Failed(problem)) => return Err(problem),
+            }
+        }
+        Ok(())
+    }
+
+    /// What has not ended in a task.
+    pub(super) fn actions_of(&self, task: &Task) -> Result<Vec<Action>, Problem> {
+        self.open_actions(&task.principal.tenant, &task.session, Some(&task.id))
+    }
+
+    /// What has not ended in a session, or in a task of it.
+    pub(super) fn open_actions(
+        &self,
+        tenant: &Name,
+        session: &Id,
+        task: Option<&Id>,
+    ) -> Result<Vec<Action>, Problem> {
+        let mut filter = ActionFilter {
+            session: Some(session.clone()),
+            task: task.cloned(),
+            states: looking::open_states(),
+            ..ActionFilter::default()
+        };
+        let mut out = Vec::new();
+        loop {
+            let page = self.parts.store.actions(tenant, &filter)?;
+            out.extend(page.items);
+            match page.next {
+                Some(next) => filter.after = Some(next),
+                None => return Ok(out),
+            }
+        }
+    }
+}
