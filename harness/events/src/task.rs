@@ -210,7 +210,6 @@ pub struct TaskEnd {
 }
 
 /// What can happen to a task.
-#[expect(clippy::large_enum_variant, reason = "an event is written down and gone; nobody holds many of them")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum TaskEvent {

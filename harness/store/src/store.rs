@@ -3,9 +3,7 @@
 use std::pin::Pin;
 
 use env_contracts::{CapabilityName, Digest, Id, Name, Problem};
-use glovebox_events::{
-    Action, Approval, Event, Grant, Halt, LogKey, Logged, Owner, Payload, Question, Session, Task,
-};
+use glovebox_events::{Action, Approval, Event, Grant, Halt, LogKey, Logged, Owner, Payload, Question, Session, Task};
 use tokio::sync::watch;
 
 use crate::{
@@ -287,11 +285,6 @@ pub trait Store: Send + Sync {
 
     /// Erases the contents of the payloads of an action or a task and records
     /// who did it. `None`: there is none.
-    fn erase(
-        &self,
-        tenant: &Name,
-        of: &Owner,
-        by: &Name,
-        at_ms: u64,
-    ) -> BoxFuture<'_, Result<Option<u64>, StoreError>>;
+    fn erase(&self, tenant: &Name, of: &Owner, by: &Name, at_ms: u64)
+    -> BoxFuture<'_, Result<Option<u64>, StoreError>>;
 }

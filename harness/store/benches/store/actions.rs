@@ -2,9 +2,11 @@
 
 use std::str::FromStr;
 
-use env_contracts::{DerivedEffects, Digest, Outcome, Principal, Verdict};
-use glovebox_events::{Action, ActionState, Asks, DecidedAt, End, Event, LogKey, Payload, PayloadRole, Right, What};
-use glovebox_store::{Commit, Condition, Record};
+use env_contracts::{DerivedEffects, Digest, Id, Outcome, Principal, Verdict};
+use glovebox_events::{
+    Action, ActionState, Asks, DecidedAt, End, Event, LogKey, Owner, Payload, PayloadRole, Right, What,
+};
+use glovebox_store::{Commit, Condition, Record, Thing};
 
 /// Actions of a session, so that there are several logs.
 const IN_SESSION: usize = 100;
@@ -30,7 +32,7 @@ pub(crate) fn claim_first(n: usize) -> Vec<Commit> {
 
 fn halves(n: usize) -> [Commit; 2] {
     // As long as the ids that the plane makes, and in the order of time.
-    let id = of(&format!("{n:012x}-7000-8000-0123456789ab"));
+    let id: Id = of(&format!("{n:012x}-7000-8000-0123456789ab"));
     let log = LogKey { tenant: of("local"), session: of(&format!("session-{}", n / IN_SESSION)) };
     let principal = Principal {
         tenant: log.tenant.clone(),
@@ -39,7 +41,7 @@ fn halves(n: usize) -> [Commit; 2] {
         agent_version: None,
         chain: vec![],
     };
-    let payload = |role, size: usize| Payload::new(&id, role, format!("{n:<size$}").into_bytes());
+    let payload = |role, size: usize| Payload::new(Owner::Action(id.clone()), role, format!("{n:<size$}").into_bytes());
     let (submission, plan) = (payload(PayloadRole::Submission, 900), payload(PayloadRole::Plan, 2500));
     let (facts, observation) = (payload(PayloadRole::Facts, 300), payload(PayloadRole::Observation, 2000));
     let (intent, digest) = (Digest::of(b"intent"), Digest::of(id.as_str().as_bytes()));
@@ -59,6 +61,8 @@ fn halves(n: usize) -> [Commit; 2] {
         id: id.clone(),
         session: log.session.clone(),
         task,
+        turn: None,
+        goal: None,
         principal,
         capability,
         asks: Asks::Run,
@@ -75,6 +79,7 @@ fn halves(n: usize) -> [Commit; 2] {
         intent: Some(intent.clone()),
         digest: Some(digest.clone()),
         approval: None,
+        preview: None,
         right: Some(Right::Policy),
         holder: Some(of("0123456789abcdef0123456789abcdef")),
         stop: None,
@@ -83,7 +88,7 @@ fn halves(n: usize) -> [Commit; 2] {
         changed_ms: 1_780_000_000_000,
     };
     let mut first = Commit::new(log.clone());
-    first.conditions = vec![Condition::NotHalted, Condition::Version { action: id.clone(), version: 0 }];
+    first.conditions = vec![Condition::NotHalted, Condition::Version { of: Thing::Action(id.clone()), version: 0 }];
     first.events = vec![
         event(What::Requested {
             task: action.task.clone(),
@@ -93,6 +98,8 @@ fn halves(n: usize) -> [Commit; 2] {
             submission: submission.sha256.clone(),
             parents: vec![],
             key: None,
+            turn: None,
+            goal: None,
         }),
         event(What::Planned {
             revision: 1,
@@ -109,7 +116,7 @@ fn halves(n: usize) -> [Commit; 2] {
     first.records = vec![Record::Action(Box::new(action.clone()))];
 
     let mut second = Commit::new(log);
-    second.conditions = vec![Condition::Version { action: id.clone(), version: 6 }];
+    second.conditions = vec![Condition::Version { of: Thing::Action(id.clone()), version: 6 }];
     (action.version, action.state, action.end) = (7, end.state(), Some(end.clone()));
     second.events = vec![event(What::Ended { end })];
     second.payloads = vec![observation];

@@ -100,7 +100,7 @@ fn reads() {
         let again = ours.runtime.block_on(ours.store.commit(commit.clone()));
         assert!(matches!(again, Err(StoreError::Conflict(_))));
     });
-    ask("what a task used", &|| assert!(ours.store.task(&tenant, &task).unwrap().actions > 0));
+    ask("what a task used", &|| assert!(ours.store.task(&tenant, &task).unwrap().used.actions > 0));
 }
 
 fn many_callers(title: &str, make: Make) {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use env_contracts::{Id, Name, Problem};
-use glovebox_events::Logged;
+use glovebox_events::{Event, Logged, What};
 use serde::Serialize;
 
 /// How events are written.
@@ -68,9 +68,18 @@ fn cloud_event<'a>(database: &Id, logged: &'a Logged) -> CloudEvent<'a> {
         r#type: format!("dev.glovebox.{}.v1", logged.event.what.name()),
         source: format!("urn:glovebox:store:{database}"),
         id: format!("{}/{}/{}", logged.log.tenant, logged.log.session, logged.seq),
-        subject: logged.event.action.as_ref(),
+        subject: subject(&logged.event),
         time: time.map(|time| time.to_string()),
         datacontenttype: "application/json",
         data: logged,
     }
+}
+
+/// What it happened to: an action, a question or a task.
+fn subject(event: &Event) -> Option<&Id> {
+    event.action.as_ref().or(match &event.what {
+        What::Question { question, .. } => Some(question),
+        What::Task { task, .. } => Some(task),
+        _ => None,
+    })
 }

@@ -92,6 +92,21 @@ pub enum AuditFault {
         /// The digest.
         sha256: Digest,
     },
+    /// A payload of a task is not what its digest says.
+    TextChanged {
+        /// Of which task.
+        task: Id,
+        /// The digest.
+        sha256: Digest,
+    },
+    /// A payload of a task that an event names is missing, or empty although
+    /// the log does not say that it was erased.
+    TextLost {
+        /// Of which task.
+        task: Id,
+        /// The digest.
+        sha256: Digest,
+    },
 }
 
 impl fmt::Display for AuditFinding {
@@ -116,6 +131,12 @@ impl fmt::Display for AuditFinding {
             }
             AuditFault::PayloadLost { action, sha256 } => {
                 write!(f, "content {} of action `{action}` is missing, and was not erased", sha256.short())
+            }
+            AuditFault::TextChanged { task, sha256 } => {
+                write!(f, "text {} of task `{task}` was changed", sha256.short())
+            }
+            AuditFault::TextLost { task, sha256 } => {
+                write!(f, "text {} of task `{task}` is missing, and was not erased", sha256.short())
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use env_contracts::{Digest, Id, Name};
-use glovebox_events::{Action, Event, Grant, Halt, Payload, PayloadRole, What};
+use glovebox_events::{Action, Event, Grant, Halt, Owner, Payload, PayloadRole, QuestionEvent, What};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -54,6 +54,9 @@ pub(super) fn apply(sql: &Connection, commit: &Commit) -> Result<Vec<u64>, Stop>
     for record in &commit.records {
         match record {
             Record::Action(action) => writing.action(action)?,
+            Record::Session(session) => writing.session(session)?,
+            Record::Task(task) => writing.task(task)?,
+            Record::Question(question) => writing.question(question)?,
             Record::Grant(grant) => writing.grant(grant)?,
             Record::Halt(halt) => writing.halt(halt.as_ref())?,
         }
@@ -115,10 +118,10 @@ impl<'a> Writing<'a> {
         let written: Option<i64> = self
             .sql
             .prepare_cached(
-                "INSERT INTO actions (tenant, id, log, task, user, state, version, body) \
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?) \
+                "INSERT INTO actions (tenant, id, log, task, user, state, version, body, turn) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) \
                  ON CONFLICT (tenant, id) DO UPDATE SET state = excluded.state, version = excluded.version, \
-                 body = excluded.body WHERE log = excluded.log RETURNING action",
+                 body = excluded.body, turn = excluded.turn WHERE log = excluded.log RETURNING action",
             )?
             .query_row(
                 params![
@@ -129,7 +132,8 @@ impl<'a> Writing<'a> {
                     action.principal.user.as_str(),
                     action.state.as_str(),
                     int(action.version),
-                    json(action)
+                    json(action),
+                    action.turn.map(int)
                 ],
                 |row| row.get(0),
             )
@@ -201,15 +205,25 @@ impl<'a> Writing<'a> {
         self.sql
             .prepare_cached("INSERT INTO events (log, seq, at_ms, action, body, hash) VALUES (?, ?, ?, ?, ?, ?)")?
             .execute(params![self.log, int(seq), at_ms, action, body, raw(&hash)])?;
-        if let What::Erased { .. } = event.what {
-            let action = action.ok_or_else(|| Fault::Misuse("erasing names an action".into()))?;
-            self.sql.prepare_cached("UPDATE payloads SET bytes = NULL WHERE action = ?")?.execute([action])?;
+        match &event.what {
+            What::Erased { .. } => {
+                let action = action.ok_or_else(|| Fault::Misuse("erasing names an action".into()))?;
+                self.sql.prepare_cached("UPDATE payloads SET bytes = NULL WHERE action = ?")?.execute([action])?;
+            }
+            What::Session { .. } | What::Task { .. } | What::Question { .. } => {
+                self.filed(self.sql.last_insert_rowid(), &event.what)?;
+            }
+            _ => {}
         }
         Ok(hash)
     }
 
     fn payload(&mut self, payload: &Payload) -> Result<(), Fault> {
-        let action = self.known(&payload.action)?.row;
+        let id = match &payload.of {
+            Owner::Action(id) => id,
+            Owner::Task(task) => return self.text(task, payload),
+        };
+        let action = self.known(id)?.row;
         // The same content again is already there.
         self.sql
             .prepare_cached("INSERT OR IGNORE INTO payloads (action, role, sha256, bytes) VALUES (?, ?, ?, ?)")?
@@ -223,52 +237,83 @@ impl<'a> Writing<'a> {
         let tenant = self.tenant().as_str();
         let mut uses: Vec<(Id, TaskUse)> = Vec::new();
         for event in &commit.events {
-            let (What::Claimed { .. } | What::Ended { .. }, Some(id)) = (&event.what, &event.action) else { continue };
-            let known = self.known(id)?;
-            let (row, task) = (known.row, known.action.task.clone());
-            let capability = known.action.capability.name.clone();
-            let place = uses.iter().position(|(of, _)| *of == task);
-            let used = match place {
+            let task = match (&event.what, &event.action) {
+                (What::Claimed { .. } | What::Ended { .. } | What::ApprovalOpened { .. }, Some(id)) => {
+                    let known = self.known(id)?;
+                    let (row, task) = (known.row, known.action.task.clone());
+                    if let What::Claimed { .. } = event.what {
+                        let capability = known.action.capability.name.clone();
+                        self.sql
+                            .prepare_cached(
+                                "INSERT OR IGNORE INTO claims (tenant, capability, at_ms, action) VALUES (?, ?, ?, ?)",
+                            )?
+                            .execute(params![tenant, capability.as_str(), int(event.at_ms), row])?;
+                    }
+                    task
+                }
+                (What::Question { task, event: QuestionEvent::Opened { .. }, .. }, _) => task.clone(),
+                _ => continue,
+            };
+            let used = match uses.iter().position(|(of, _)| *of == task) {
                 Some(place) => &mut uses[place].1,
                 None => &mut uses.push_mut((task, TaskUse::default())).1,
             };
-            match &event.what {
-                What::Claimed { .. } => {
-                    used.actions += 1;
-                    self.sql
-                        .prepare_cached(
-                            "INSERT OR IGNORE INTO claims (tenant, capability, at_ms, action) VALUES (?, ?, ?, ?)",
-                        )?
-                        .execute(params![tenant, capability.as_str(), int(event.at_ms), row])?;
-                }
-                What::Ended { end } => {
-                    used.run_us = used.run_us.saturating_add(end.run_us);
-                    used.artifact_bytes = used.artifact_bytes.saturating_add(end.artifact_bytes);
-                }
-                _ => {}
-            }
+            used.count(&event.what);
         }
         for (task, used) in uses.iter().filter(|(_, used)| *used != TaskUse::default()) {
+            // What tools say of themselves can be any number: a sum stays one
+            // that can be read again.
             self.sql
                 .prepare_cached(
-                    "INSERT INTO tasks (tenant, task, actions, run_us, artifact_bytes) VALUES (?, ?, ?, ?, ?) \
-                     ON CONFLICT DO UPDATE SET actions = actions + excluded.actions, \
-                     run_us = run_us + excluded.run_us, artifact_bytes = artifact_bytes + excluded.artifact_bytes",
+                    "INSERT INTO tasks (tenant, task, actions, asks, run_us, artifact_bytes, output_bytes, \
+                     egress_bytes, cost_micros, waiting_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+                     ON CONFLICT DO UPDATE SET actions = actions + excluded.actions, asks = asks + excluded.asks, \
+                     run_us = min(run_us + excluded.run_us, 0x7fffffffffffffff), \
+                     artifact_bytes = min(artifact_bytes + excluded.artifact_bytes, 0x7fffffffffffffff), \
+                     output_bytes = min(output_bytes + excluded.output_bytes, 0x7fffffffffffffff), \
+                     egress_bytes = min(egress_bytes + excluded.egress_bytes, 0x7fffffffffffffff), \
+                     cost_micros = min(cost_micros + excluded.cost_micros, 0x7fffffffffffffff), \
+                     waiting_us = min(waiting_us + excluded.waiting_us, 0x7fffffffffffffff)",
                 )?
                 .execute(params![
                     tenant,
                     task.as_str(),
                     int(used.actions),
+                    int(used.asks),
                     int(used.run_us),
-                    int(used.artifact_bytes)
+                    int(used.artifact_bytes),
+                    int(used.output_bytes),
+                    int(used.egress_bytes),
+                    int(used.cost_micros),
+                    int(used.waiting_us)
                 ])?;
         }
         Ok(())
     }
 }
 
+impl TaskUse {
+    /// Adds what this event says.
+    fn count(&mut self, what: &What) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        match what {
+            What::Claimed { .. } => self.actions += 1,
+            What::ApprovalOpened { .. } | What::Question { event: QuestionEvent::Opened { .. }, .. } => self.asks += 1,
+            What::Ended { end } => {
+                add(&mut self.run_us, end.run_us);
+                add(&mut self.artifact_bytes, end.artifact_bytes);
+                add(&mut self.output_bytes, end.output_bytes);
+                add(&mut self.egress_bytes, end.egress_bytes);
+                add(&mut self.cost_micros, end.cost_micros);
+                add(&mut self.waiting_us, end.waiting_us);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// As it is stored.
-fn role(role: PayloadRole) -> &'static str {
+pub(super) fn role(role: PayloadRole) -> &'static str {
     match role {
         PayloadRole::Submission => "submission",
         PayloadRole::Plan => "plan",
@@ -276,6 +321,12 @@ fn role(role: PayloadRole) -> &'static str {
         PayloadRole::Words => "words",
         PayloadRole::Edit => "edit",
         PayloadRole::Observation => "observation",
+        PayloadRole::Goal => "goal",
+        PayloadRole::Remark => "remark",
+        PayloadRole::Start => "start",
+        PayloadRole::Entry => "entry",
+        PayloadRole::Question => "question",
+        PayloadRole::Answer => "answer",
     }
 }
 

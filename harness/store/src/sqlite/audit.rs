@@ -4,23 +4,18 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use env_contracts::{Code, Digest, Id, Name, Problem};
-use glovebox_events::{LogKey, Logged, What};
-use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+use glovebox_events::{LogKey, Logged};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
-use super::apply::parse;
 use super::conditions::{digest, id};
 use super::fault::Fault;
-use super::{Sqlite, open, read};
+use super::{Sqlite, open, payloads, read};
 use crate::audit::{self, Findings};
 use crate::chain::{Link, raw};
 use crate::{
     AuditFault, AuditReport, Checkpoint, CheckpointSchema, EventFilter, EventsOf, ExportError, ExportFilter,
     ExportFormat, Head, MAX_PAGE, Store,
 };
-
-/// How many payloads are read in one transaction: a long one would keep the
-/// write-ahead log from being emptied.
-const PIECE: u32 = 1000;
 
 impl Sqlite {
     /// Where every log is now.
@@ -124,10 +119,7 @@ fn verify(sql: &mut Connection, checkpoint: Option<&Checkpoint>) -> Result<Audit
     if lost > 0 {
         findings.push(None, None, AuditFault::LogLost { events: lost });
     }
-    let mut after = Some(0);
-    while let Some(from) = after {
-        after = some_payloads(sql, from, &mut report, &mut findings)?;
-    }
+    payloads::verify(sql, &mut report, &mut findings)?;
     (report.faults, report.findings) = (findings.faults, findings.listed);
     Ok(report)
 }
@@ -176,17 +168,10 @@ fn one_log(
         if seen.is_some_and(|head| head.seq == seq && head.hash != stored) {
             findings.push(Some(&log), Some(seq), AuditFault::Rewritten);
         }
-        if let (Ok(what), Some(action), Some(of)) =
-            (serde_json::from_slice(&body), action, row.get::<_, Option<i64>>(3)?)
-        {
-            for sha256 in named(&what) {
-                let there = sql
-                    .prepare_cached("SELECT 1 FROM payloads WHERE action = ? AND sha256 = ?")?
-                    .exists(params![of, raw(sha256)])?;
-                if !there {
-                    let fault = AuditFault::PayloadLost { action: action.clone(), sha256: sha256.clone() };
-                    findings.push(Some(&log), Some(seq), fault);
-                }
+        if let Ok(what) = serde_json::from_slice(&body) {
+            let action = action.as_ref().zip(row.get(3)?);
+            for fault in payloads::lost(&sql, &log, action, &what)? {
+                findings.push(Some(&log), Some(seq), fault);
             }
         }
         (last, previous) = (seq, Some(stored));
@@ -222,60 +207,7 @@ impl Sealed {
     }
 }
 
-/// The payloads that an event names.
-fn named(what: &What) -> Vec<&Digest> {
-    match what {
-        What::Requested { submission, .. } => vec![submission],
-        What::Planned { plan, .. } => vec![plan],
-        What::Bound { facts, .. } => vec![facts],
-        What::ApprovalAnswered { answer } => answer.words.iter().chain(&answer.edit).collect(),
-        What::Ended { end } => vec![&end.observation],
-        _ => Vec::new(),
-    }
-}
-
-/// Compares the payloads after this one, and says where it stopped.
-fn some_payloads(
-    sql: &Connection,
-    after: i64,
-    report: &mut AuditReport,
-    findings: &mut Findings,
-) -> Result<Option<i64>, Fault> {
-    let mut statement = sql.prepare_cached(
-        "SELECT payload, action, sha256, bytes, tenant, session, id FROM payloads JOIN actions USING (action) \
-         JOIN logs USING (log, tenant) WHERE payload > ? ORDER BY payload LIMIT ?",
-    )?;
-    let mut rows = statement.query(params![after, PIECE])?;
-    let mut last = None;
-    while let Some(row) = rows.next()? {
-        last = Some(row.get(0)?);
-        let sha256 = digest(row.get(2)?);
-        let bytes = row.get_ref(3)?.as_bytes_or_null().unwrap_or_default();
-        let (log, action) = (log_key(row.get(4)?, row.get(5)?)?, id(&row.get::<_, String>(6)?)?);
-        match bytes {
-            Some(bytes) if Digest::of(bytes) == sha256 => report.payloads += 1,
-            Some(_) => findings.push(Some(&log), None, AuditFault::PayloadChanged { action, sha256 }),
-            None if erased(sql, row.get(1)?)? => report.erased += 1,
-            None => findings.push(Some(&log), None, AuditFault::PayloadLost { action, sha256 }),
-        }
-    }
-    Ok(last)
-}
-
-/// Whether the log says that an action's contents were erased.
-fn erased(sql: &Connection, action: i64) -> Result<bool, Fault> {
-    let mut statement = sql.prepare_cached("SELECT body FROM events WHERE action = ?")?;
-    let mut rows = statement.query([action])?;
-    while let Some(row) = rows.next()? {
-        let body: Vec<u8> = row.get(0)?;
-        if let What::Erased { .. } = parse("an event", &body)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn log_key(tenant: String, session: String) -> Result<LogKey, Fault> {
+pub(super) fn log_key(tenant: String, session: String) -> Result<LogKey, Fault> {
     let tenant: Name = tenant.parse().map_err(Fault::Damaged)?;
     let session: Id = session.parse().map_err(Fault::Damaged)?;
     Ok(LogKey { tenant, session })

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use env_contracts::Problem;
-use glovebox_events::{Action, Approval, Grant};
+use env_contracts::{Id, Problem};
+use glovebox_events::{Action, Approval, Grant, Question, Session, Task, What};
 use rusqlite::{Connection, Row};
 use serde::de::DeserializeOwned;
 
 use super::apply::int;
 use super::fault::Fault;
+use super::records::{asked_of, untold};
 use super::{Sqlite, open};
 use crate::chain::raw;
 
@@ -28,10 +29,17 @@ impl Sqlite {
             if faults.is_empty() {
                 // On a file that is not whole, these would only find the same again.
                 references(&sql, &mut faults)?;
-                actions(&sql, &mut faults)?;
+                let version = open::version(&sql)?;
+                actions(&sql, version, &mut faults)?;
                 approvals(&sql, &mut faults)?;
                 grants(&sql, &mut faults)?;
                 logs(&sql, &mut faults)?;
+                if version >= open::WITH_TASKS {
+                    sessions(&sql, &mut faults)?;
+                    tasks(&sql, &mut faults)?;
+                    questions(&sql, &mut faults)?;
+                    task_events(&sql, &mut faults)?;
+                }
                 faults.truncate(MAX_LISTED as usize);
             }
             Ok(faults)
@@ -87,10 +95,13 @@ fn push(faults: &mut Vec<String>, fault: impl FnOnce() -> String) {
     }
 }
 
-fn actions(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
-    let query = "SELECT 'action ' || id, body, id, actions.tenant, session, task, user, state, version \
-                 FROM actions JOIN logs USING (log)";
-    documents(sql, query, faults, |action: &Action, row| {
+fn actions(sql: &Connection, version: i32, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let turn = if version >= open::WITH_TASKS { "turn" } else { "NULL" };
+    let query = format!(
+        "SELECT 'action ' || id, body, id, actions.tenant, session, task, user, state, version, {turn} \
+         FROM actions JOIN logs USING (log)"
+    );
+    documents(sql, &query, faults, |action: &Action, row| {
         Ok(texts(row, 2)?
             == [
                 action.id.as_str(),
@@ -100,7 +111,8 @@ fn actions(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
                 action.principal.user.as_str(),
                 action.state.as_str(),
             ]
-            && row.get::<_, i64>(8)? == int(action.version))
+            && row.get::<_, i64>(8)? == int(action.version)
+            && row.get::<_, Option<i64>>(9)? == action.turn.map(int))
     })
 }
 
@@ -119,10 +131,77 @@ fn grants(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
     documents(sql, query, faults, |grant: &Grant, row| {
         let principal = &grant.principal;
         Ok(texts(row, 2)? == [grant.id.as_str(), principal.tenant.as_str(), principal.user.as_str()]
-            && row.get::<_, Option<String>>(5)?.as_deref() == grant.session.as_ref().map(env_contracts::Id::as_str)
+            && row.get::<_, Option<String>>(5)?.as_deref() == grant.session.as_ref().map(Id::as_str)
             && row.get::<_, i64>(6)? == int(grant.expires_ms)
             && row.get::<_, bool>(7)? == grant.revoked.is_some())
     })
+}
+
+fn sessions(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let query = "SELECT 'session ' || id, body, id, session, sessions.tenant, logs.tenant, user, parent, version \
+                 FROM sessions JOIN logs USING (log)";
+    documents(sql, query, faults, |session: &Session, row| {
+        let (id, tenant) = (session.id.as_str(), session.principal.tenant.as_str());
+        Ok(texts(row, 2)? == [id, id, tenant, tenant, session.principal.user.as_str()]
+            && row.get::<_, Option<String>>(7)?.as_deref() == session.parent.as_ref().map(Id::as_str)
+            && row.get::<_, i64>(8)? == int(session.version))
+    })
+}
+
+fn tasks(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let query = "SELECT 'task ' || id, body, id, session, task_records.tenant, logs.tenant, state, stopping, version \
+                 FROM task_records JOIN logs USING (log)";
+    documents(sql, query, faults, |task: &Task, row| {
+        let tenant = task.principal.tenant.as_str();
+        Ok(texts(row, 2)? == [task.id.as_str(), task.session.as_str(), tenant, tenant, task.state.as_str()]
+            && row.get::<_, bool>(7)? == task.stopping().is_some()
+            && row.get::<_, i64>(8)? == int(task.version))
+    })
+}
+
+fn questions(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let query = "SELECT 'question ' || id, body, id, session, questions.tenant, logs.tenant, root, task, topic, \
+                 asked_of, state, goal, untold, expires_ms, version FROM questions JOIN logs USING (log)";
+    documents(sql, query, faults, |question: &Question, row| {
+        let tenant = question.principal.tenant.as_str();
+        Ok(texts(row, 2)?
+            == [
+                question.id.as_str(),
+                question.session.as_str(),
+                tenant,
+                tenant,
+                question.root.as_str(),
+                question.task.as_str(),
+                question.topic.as_str(),
+                asked_of(question.to),
+                question.state.as_str(),
+            ]
+            && row.get::<_, u32>(11)? == question.goal
+            && row.get::<_, bool>(12)? == untold(question)
+            && row.get::<_, Option<i64>>(13)? == question.expires_ms.map(int)
+            && row.get::<_, i64>(14)? == int(question.version))
+    })
+}
+
+/// Events of tasks and of questions are found under their task, and no others.
+fn task_events(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let query = "SELECT 'event ' || events.seq || ' of session ' || session || ' of tenant ' || tenant, body, task, \
+                 task_events.log = events.log FROM task_events JOIN events USING (event) \
+                 JOIN logs ON logs.log = events.log";
+    documents(sql, query, faults, |what: &What, row| {
+        let (What::Task { task, .. } | What::Question { task, .. }) = what else { return Ok(false) };
+        Ok(texts(row, 2)? == [task.as_str()] && row.get(3)?)
+    })?;
+    let mut statement = sql.prepare(
+        "SELECT 'event ' || events.seq || ' of session ' || session || ' of tenant ' || tenant \
+         FROM events JOIN logs USING (log) WHERE action IS NULL AND json_valid(CAST(body AS TEXT)) \
+         AND CAST(body AS TEXT) ->> 'kind' IN ('task', 'question') AND event NOT IN (SELECT event FROM task_events)",
+    )?;
+    for event in statement.query_map([], |row| row.get::<_, String>(0))? {
+        let event = event?;
+        push(faults, || format!("{event} is not found under its task"));
+    }
+    Ok(())
 }
 
 fn logs(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {

@@ -1,13 +1,14 @@
 //! What must hold before anything of a commit is written.
 
 use env_contracts::{Digest, Id};
+use glovebox_events::{Budget, Task, TaskState};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::apply::{Stop, int};
 use super::fault::Fault;
-use super::read;
+use super::{read, tasks};
 use crate::chain::raw;
-use crate::{Commit, Condition, Conflict};
+use crate::{Commit, Condition, Conflict, Moved, TaskSeen, TaskUse, Thing};
 
 /// All of them, in their order.
 pub(super) fn check(sql: &Connection, commit: &Commit) -> Result<(), Stop> {
@@ -36,16 +37,31 @@ pub(super) fn claim_keys(sql: &Connection, commit: &Commit) -> Result<(), Fault>
 fn conflict(sql: &Connection, commit: &Commit, condition: &Condition) -> Result<Option<Conflict>, Fault> {
     let tenant = commit.log.tenant.as_str();
     match condition {
-        Condition::Version { action, version } => {
-            let stored: Option<i64> = sql
-                .prepare_cached("SELECT version FROM actions WHERE tenant = ? AND id = ?")?
-                .query_row(params![tenant, action.as_str()], |row| row.get(0))
+        Condition::Version { of, version } => {
+            let (statement, id) = match of {
+                Thing::Action(id) => ("SELECT version FROM actions WHERE tenant = ? AND id = ?", id),
+                Thing::Session(id) => ("SELECT version FROM sessions WHERE tenant = ? AND id = ?", id),
+                Thing::Task(id) => ("SELECT version FROM task_records WHERE tenant = ? AND id = ?", id),
+                Thing::Question(id) => ("SELECT version FROM questions WHERE tenant = ? AND id = ?", id),
+            };
+            let stored: Option<u64> =
+                sql.prepare_cached(statement)?.query_row(params![tenant, id.as_str()], |row| row.get(0)).optional()?;
+            let stored = stored.unwrap_or(0);
+            Ok((stored != *version).then(|| Conflict::Version { of: of.clone(), version: stored }))
+        }
+        Condition::TaskAt { task, goal, turn, interrupt } => {
+            let seen = tasks::task(sql, &commit.log.tenant, task)?;
+            Ok(moved(&seen, goal.unwrap_or(1), *turn, interrupt.as_ref()).map(Conflict::Task))
+        }
+        Condition::TopicFree { task, topic, goal } => {
+            let taken: Option<String> = sql
+                .prepare_cached(
+                    "SELECT id FROM questions WHERE tenant = ? AND task = ? AND topic = ? AND goal = ? \
+                     AND state IN ('pending', 'answered') LIMIT 1",
+                )?
+                .query_row(params![tenant, task.as_str(), topic.as_str(), goal], |row| row.get(0))
                 .optional()?;
-            if stored.unwrap_or(0) == int(*version) {
-                return Ok(None);
-            }
-            let current = read::action(sql, &commit.log.tenant, action)?.map(Box::new);
-            Ok(Some(Conflict::Version { current }))
+            taken.map(|question| Ok(Conflict::Topic { question: id(&question)? })).transpose()
         }
         Condition::NotHalted => Ok(read::halted(sql)?.map(Conflict::Halted)),
         Condition::KeyFree { scope, .. } => {
@@ -77,6 +93,38 @@ fn conflict(sql: &Connection, commit: &Commit, condition: &Condition) -> Result<
             Ok((calls >= *most).then(|| Conflict::Calls { capability: capability.clone() }))
         }
     }
+}
+
+/// In which way a task is not there.
+fn moved(seen: &TaskSeen, goal: u32, turn: Option<u64>, interrupt: Option<&Id>) -> Option<Moved> {
+    let record = seen.record.as_ref();
+    let known = record.and_then(|task| task.interrupt.as_ref()).map(|interrupt| &interrupt.id);
+    let open = record.and_then(|task| task.open_turn()).map(|turn| turn.number);
+    if record.is_some_and(|task| task.state != TaskState::Open) {
+        Some(Moved::Ended)
+    } else if interrupt != known {
+        Some(Moved::Interrupted)
+    } else if goal != record.map_or(1, |task| task.goal.version) {
+        Some(Moved::Goal)
+    } else if turn.is_some() && turn != open {
+        Some(Moved::Turn)
+    } else {
+        record.and_then(|task| used_up(task, &seen.used)).map(Moved::Budget)
+    }
+}
+
+/// The first part of a task's budget of which nothing is left.
+fn used_up(task: &Task, used: &TaskUse) -> Option<&'static str> {
+    let Budget { actions, run_ms, output_bytes, egress_bytes, cost_micros } = task.budget;
+    [
+        ("actions", used.actions, actions),
+        ("run_ms", used.run_us / 1000, run_ms),
+        ("output_bytes", used.output_bytes, output_bytes),
+        ("egress_bytes", used.egress_bytes, egress_bytes),
+        ("cost_micros", used.cost_micros.saturating_add(task.spent.cost_micros), cost_micros),
+    ]
+    .into_iter()
+    .find_map(|(part, used, most)| most.is_some_and(|most| used >= most).then_some(part))
 }
 
 /// A stored identifier; what is none was not written by us.

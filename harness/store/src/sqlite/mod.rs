@@ -8,7 +8,10 @@ mod check;
 mod conditions;
 mod fault;
 mod open;
+mod payloads;
 mod read;
+mod records;
+mod tasks;
 mod watcher;
 mod writer;
 
@@ -17,14 +20,16 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use env_contracts::{Digest, Id, Name, Problem};
-use glovebox_events::{Action, Approval, Event, Grant, Halt, LogKey, Logged, What};
+use glovebox_events::{
+    Action, Approval, Event, Grant, Halt, LogKey, Logged, Owner, Question, Session, Task, TaskEvent, What,
+};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::holder::Holder;
 use crate::{
     ActionFilter, ApprovalFilter, ApprovalTally, BoxFuture, Commit, Content, Due, EventFilter, GrantFilter, Page,
-    Store, StoreError, TaskUse,
+    QuestionFilter, SessionFilter, Store, StoreError, TaskFilter, TaskSeen,
 };
 use fault::Fault;
 use watcher::Watcher;
@@ -166,8 +171,32 @@ impl Store for Sqlite {
         self.read(|sql| read::tally(sql, tenant, task, intent))
     }
 
-    fn task(&self, tenant: &Name, task: &Id) -> Result<TaskUse, Problem> {
-        self.read(|sql| read::task(sql, tenant, task))
+    fn session(&self, tenant: &Name, id: &Id) -> Result<Option<Session>, Problem> {
+        self.read(|sql| tasks::session(sql, tenant, id))
+    }
+
+    fn sessions(&self, tenant: &Name, filter: &SessionFilter) -> Result<Page<Session>, Problem> {
+        self.read(|sql| tasks::sessions(sql, tenant, filter))
+    }
+
+    fn task(&self, tenant: &Name, task: &Id) -> Result<TaskSeen, Problem> {
+        self.read(|sql| tasks::task(sql, tenant, task))
+    }
+
+    fn tasks(&self, tenant: &Name, filter: &TaskFilter) -> Result<Page<Task>, Problem> {
+        self.read(|sql| tasks::tasks(sql, tenant, filter))
+    }
+
+    fn stopping(&self, limit: u32) -> Result<Vec<Task>, Problem> {
+        self.read(|sql| tasks::stopping(sql, limit))
+    }
+
+    fn question(&self, tenant: &Name, id: &Id) -> Result<Option<Question>, Problem> {
+        self.read(|sql| tasks::question(sql, tenant, id))
+    }
+
+    fn questions(&self, tenant: &Name, filter: &QuestionFilter) -> Result<Page<Question>, Problem> {
+        self.read(|sql| tasks::questions(sql, tenant, filter))
     }
 
     fn expiring(&self, now_ms: u64, limit: u32) -> Result<Vec<Due>, Problem> {
@@ -178,8 +207,8 @@ impl Store for Sqlite {
         self.read(|sql| read::running(sql, limit))
     }
 
-    fn payload(&self, tenant: &Name, action: &Id, sha256: &Digest) -> Result<Option<Content>, Problem> {
-        self.read(|sql| read::payload(sql, tenant, action, sha256))
+    fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem> {
+        self.read(|sql| read::payload(sql, tenant, of, sha256))
     }
 
     fn events(&self, tenant: &Name, filter: &EventFilter) -> Result<Vec<Logged>, Problem> {
@@ -197,15 +226,25 @@ impl Store for Sqlite {
     fn erase(
         &self,
         tenant: &Name,
-        action: &Id,
+        of: &Owner,
         by: &Name,
         at_ms: u64,
     ) -> BoxFuture<'_, Result<Option<u64>, StoreError>> {
-        let (tenant, action, by) = (tenant.clone(), action.clone(), by.clone());
+        let (tenant, of, by) = (tenant.clone(), of.clone(), by.clone());
         Box::pin(async move {
-            let Some(found) = self.action(&tenant, &action)? else { return Ok(None) };
-            let mut commit = Commit::new(LogKey { tenant, session: found.session });
-            commit.events.push(Event { at_ms, action: Some(action), what: What::Erased { by } });
+            let found = match &of {
+                Owner::Action(action) => self.action(&tenant, action)?.map(|action| action.session),
+                Owner::Task(task) => self.read(|sql| tasks::with_texts(sql, &tenant, task))?,
+            };
+            let Some(session) = found else { return Ok(None) };
+            let event = match of {
+                Owner::Action(action) => Event { at_ms, action: Some(action), what: What::Erased { by } },
+                Owner::Task(task) => {
+                    Event { at_ms, action: None, what: What::Task { task, event: TaskEvent::Erased { by } } }
+                }
+            };
+            let mut commit = Commit::new(LogKey { tenant, session });
+            commit.events.push(event);
             Ok(self.order(commit).await?.pop())
         })
     }

@@ -15,10 +15,13 @@ const APPLICATION: i32 = 0x474c_5642;
 
 /// From an empty file to the first version, from there to the second, and so
 /// on. What stands here never changes.
-const MIGRATIONS: &[&str] = &[include_str!("schema.v1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema.v1.sql"), include_str!("schema.v2.sql")];
 
 /// The version that this program reads and writes.
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
+
+/// From here on it knows sessions, tasks, turns and questions.
+pub(super) const WITH_TASKS: i32 = 2;
 
 /// How long a write waits for other processes. Theirs take milliseconds; one
 /// that was stopped in the middle would hold everybody up.
@@ -136,7 +139,8 @@ pub(super) fn look(path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-fn version(sql: &Connection) -> Result<i32, Fault> {
+/// The version of the file.
+pub(super) fn version(sql: &Connection) -> Result<i32, Fault> {
     Ok(sql.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 

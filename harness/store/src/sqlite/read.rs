@@ -1,30 +1,31 @@
 //! Queries: each is one statement, or a point read and one statement.
 
 use env_contracts::{Digest, Id, Name};
-use glovebox_events::{Action, Approval, Event, Grant, Halt, LogKey, Logged};
+use glovebox_events::{Action, Approval, Event, Grant, Halt, LogKey, Logged, Owner};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, ToSql, params, params_from_iter};
 
 use super::apply::{int, parse};
 use super::conditions::{digest, id};
 use super::fault::Fault;
+use super::tasks;
 use crate::chain::raw;
 use crate::{
-    ActionFilter, ApprovalFilter, ApprovalTally, Content, Due, EventFilter, EventsOf, GrantFilter, MAX_PAGE, Page,
-    TaskUse,
+    ActionFilter, ApprovalFilter, ApprovalTally, Content, Due, DueOf, EventFilter, EventsOf, GrantFilter, MAX_PAGE,
+    Page,
 };
 
 /// A question that is put together from the parts of a filter.
-struct Query {
-    text: String,
-    values: Vec<Box<dyn ToSql>>,
+pub(super) struct Query {
+    pub(super) text: String,
+    pub(super) values: Vec<Box<dyn ToSql>>,
 }
 
 impl Query {
-    fn new(text: &str, tenant: &Name) -> Self {
+    pub(super) fn new(text: &str, tenant: &Name) -> Self {
         Self { text: text.to_owned(), values: vec![Box::new(tenant.as_str().to_owned())] }
     }
 
-    fn and(&mut self, text: &str, value: impl ToSql + 'static) -> &mut Self {
+    pub(super) fn and(&mut self, text: &str, value: impl ToSql + 'static) -> &mut Self {
         self.text.push_str(" AND ");
         self.text.push_str(text);
         self.values.push(Box::new(value));
@@ -32,7 +33,7 @@ impl Query {
     }
 
     /// One of these words of ours; none means any.
-    fn and_one_of(&mut self, column: &str, words: &[&'static str]) -> &mut Self {
+    pub(super) fn and_one_of(&mut self, column: &str, words: &[&'static str]) -> &mut Self {
         // As literals, so that SQLite sees which partial index will do.
         match words {
             [] => {}
@@ -42,7 +43,7 @@ impl Query {
         self
     }
 
-    fn limited(&mut self, order: &str, limit: u32) -> &mut Self {
+    pub(super) fn limited(&mut self, order: &str, limit: u32) -> &mut Self {
         self.text.push_str(order);
         self.text.push_str(" LIMIT ?");
         self.values.push(Box::new(limit));
@@ -53,12 +54,16 @@ impl Query {
         Ok(sql.prepare_cached(&self.text)?)
     }
 
-    fn rows<T>(&self, sql: &Connection, read: impl FnMut(&Row<'_>) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+    pub(super) fn rows<T>(
+        &self,
+        sql: &Connection,
+        read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
         collect(&mut self.statement(sql)?, params_from_iter(&self.values), read)
     }
 }
 
-fn collect<T>(
+pub(super) fn collect<T>(
     statement: &mut CachedStatement<'_>,
     params: impl Params,
     mut read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
@@ -72,7 +77,7 @@ fn collect<T>(
 }
 
 /// What a page may hold, whatever was asked for.
-fn bounded(limit: u32) -> u32 {
+pub(super) fn bounded(limit: u32) -> u32 {
     if limit == 0 { MAX_PAGE } else { limit.min(MAX_PAGE) }
 }
 
@@ -81,7 +86,7 @@ const OPEN: &str = "SELECT body FROM actions INDEXED BY actions_open \
                     WHERE state NOT IN ('succeeded', 'failed', 'cancelled') AND tenant = ?";
 
 /// One more than the page was read, to know whether there is a next.
-fn page<T>(mut items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> Id) -> Page<T> {
+pub(super) fn page<T>(mut items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> Id) -> Page<T> {
     let next = items.len() > limit as usize;
     items.truncate(limit as usize);
     let next = if next { items.last().map(cursor) } else { None };
@@ -89,7 +94,7 @@ fn page<T>(mut items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> Id) -> Page<T> 
 }
 
 /// A document in the named column.
-fn document<T: serde::de::DeserializeOwned>(what: &str, row: &Row<'_>, column: usize) -> Result<T, Fault> {
+pub(super) fn document<T: serde::de::DeserializeOwned>(what: &str, row: &Row<'_>, column: usize) -> Result<T, Fault> {
     parse(what, row.get_ref(column)?.as_blob().map_err(|_| Fault::Damaged(format!("{what} is not stored as bytes")))?)
 }
 
@@ -125,6 +130,9 @@ pub(super) fn actions(sql: &Connection, tenant: &Name, filter: &ActionFilter) ->
     }
     if let Some(task) = &filter.task {
         query.and("task = ?", task.as_str().to_owned());
+    }
+    if let Some(turn) = filter.turn {
+        query.and("turn = ?", int(turn));
     }
     if let Some(user) = &filter.user {
         query.and("user = ?", user.as_str().to_owned());
@@ -213,25 +221,20 @@ pub(super) fn tally(sql: &Connection, tenant: &Name, task: &Id, intent: &Digest)
     Ok(ApprovalTally { approved, declined })
 }
 
-pub(super) fn task(sql: &Connection, tenant: &Name, task: &Id) -> Result<TaskUse, Fault> {
-    let found = sql
-        .prepare_cached("SELECT actions, run_us, artifact_bytes FROM tasks WHERE tenant = ? AND task = ?")?
-        .query_row([tenant.as_str(), task.as_str()], |row| {
-            Ok(TaskUse { actions: row.get(0)?, run_us: row.get(1)?, artifact_bytes: row.get(2)? })
-        })
-        .optional()?;
-    Ok(found.unwrap_or_default())
-}
-
 pub(super) fn expiring(sql: &Connection, now_ms: u64, limit: u32) -> Result<Vec<Due>, Fault> {
     let mut statement = sql.prepare_cached(
-        "SELECT approvals.tenant, actions.id, approvals.id FROM approvals JOIN actions USING (action) \
-         WHERE approvals.state IN ('pending', 'approved') AND expires_ms IS NOT NULL AND expires_ms <= ? \
-         ORDER BY expires_ms LIMIT ?",
+        "SELECT approvals.tenant, approvals.id, actions.id, expires_ms FROM approvals JOIN actions USING (action) \
+         WHERE approvals.state IN ('pending', 'approved') AND expires_ms IS NOT NULL AND expires_ms <= ?1 \
+         UNION ALL SELECT tenant, id, NULL, expires_ms FROM questions \
+         WHERE state = 'pending' AND expires_ms IS NOT NULL AND expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
     )?;
     collect(&mut statement, params![int(now_ms), bounded(limit)], |row| {
-        let text = |column| -> Result<String, Fault> { Ok(row.get(column)?) };
-        Ok(Due { tenant: text(0)?.parse().map_err(Fault::Damaged)?, action: id(&text(1)?)?, approval: id(&text(2)?)? })
+        let (tenant, of, action): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let what = match action {
+            Some(action) => DueOf::Approval { action: id(&action)?, approval: id(&of)? },
+            None => DueOf::Question(id(&of)?),
+        };
+        Ok(Due { tenant: tenant.parse().map_err(Fault::Damaged)?, what })
     })
 }
 
@@ -244,12 +247,16 @@ pub(super) fn running(sql: &Connection, limit: u32) -> Result<Vec<Action>, Fault
     collect(&mut statement, [bounded(limit)], |row| document("an action", row, 0))
 }
 
-pub(super) fn payload(sql: &Connection, tenant: &Name, action: &Id, sha256: &Digest) -> Result<Option<Content>, Fault> {
+pub(super) fn payload(sql: &Connection, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Fault> {
+    let (statement, id) = match of {
+        Owner::Action(id) => {
+            ("SELECT bytes FROM payloads JOIN actions USING (action) WHERE tenant = ? AND id = ? AND sha256 = ?", id)
+        }
+        Owner::Task(id) => ("SELECT bytes FROM texts WHERE tenant = ? AND task = ? AND sha256 = ?", id),
+    };
     let found: Option<Option<Vec<u8>>> = sql
-        .prepare_cached(
-            "SELECT bytes FROM payloads JOIN actions USING (action) WHERE tenant = ? AND id = ? AND sha256 = ?",
-        )?
-        .query_row(params![tenant.as_str(), action.as_str(), raw(sha256)], |row| row.get(0))
+        .prepare_cached(statement)?
+        .query_row(params![tenant.as_str(), id.as_str(), raw(sha256)], |row| row.get(0))
         .optional()?;
     Ok(found.map(|bytes| bytes.map_or(Content::Erased, Content::Bytes)))
 }
@@ -266,6 +273,7 @@ pub(super) fn events(sql: &Connection, tenant: &Name, filter: &EventFilter) -> R
             "events.action = (SELECT action FROM actions AS one WHERE one.tenant = logs.tenant AND one.id = ?)",
             action.as_str().to_owned(),
         ),
+        EventsOf::Task(task) => return tasks::events(sql, tenant, task, filter.after, bounded(filter.limit)),
     };
     query.and("events.seq > ?", int(filter.after)).limited(" ORDER BY events.seq", bounded(filter.limit));
     query.rows(sql, |row| logged(row, tenant))
@@ -315,7 +323,7 @@ pub(super) fn halted(sql: &Connection) -> Result<Option<Halt>, Fault> {
 }
 
 /// The row of a session's log.
-fn log(sql: &Connection, tenant: &Name, session: &Id) -> Result<Option<i64>, Fault> {
+pub(super) fn log(sql: &Connection, tenant: &Name, session: &Id) -> Result<Option<i64>, Fault> {
     Ok(sql
         .prepare_cached("SELECT log FROM logs WHERE tenant = ? AND session = ?")?
         .query_row([tenant.as_str(), session.as_str()], |row| row.get(0))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use env_contracts::{Code, Problem};
-use glovebox_events::What;
+use glovebox_events::{TaskEvent, What};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -143,7 +143,8 @@ impl Writer {
 }
 
 fn erases(commit: &Commit) -> bool {
-    commit.events.iter().any(|event| matches!(event.what, What::Erased { .. }))
+    let erased = |what: &What| matches!(what, What::Erased { .. } | What::Task { event: TaskEvent::Erased { .. }, .. });
+    commit.events.iter().any(|event| erased(&event.what))
 }
 
 /// The thread is gone.

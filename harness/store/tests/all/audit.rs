@@ -2,7 +2,7 @@
 
 use env_contracts::digest::Hasher;
 use env_contracts::{Digest, Id};
-use glovebox_events::{LogKey, Logged, Payload, PayloadRole};
+use glovebox_events::{LogKey, Logged, Owner, Payload, PayloadRole};
 use glovebox_store::{AuditFault, AuditReport, Checkpoint, ExportError, ExportFilter, ExportFormat, Sqlite, Store};
 use rusqlite::{Connection, params};
 
@@ -46,7 +46,7 @@ async fn what_nobody_touched_is_sound() {
     assert_eq!(found(&report), []);
     assert_eq!((report.logs, report.events, report.payloads, report.erased), (2, 7, 5, 0));
     // What is erased in the right way is still sound, and so is what came later.
-    fresh.store.erase(&house(), &of("a"), &of("bob"), 4000).await.unwrap();
+    fresh.store.erase(&house(), &Owner::Action(of("a")), &of("bob"), 4000).await.unwrap();
     let report = fresh.store.verify(Some(&checkpoint)).unwrap();
     assert_eq!(found(&report), []);
     assert_eq!((report.events, report.payloads, report.erased), (8, 3, 2));
@@ -220,7 +220,11 @@ async fn what_was_erased_is_in_no_file_any_more() {
         // One that lies within a page and one that fills several.
         for size in [40, 40_000] {
             let words = format!("unspeakable-{id}").repeat(size);
-            commit.payloads.push(Payload::new(&action.id, PayloadRole::Words, words.into_bytes()));
+            commit.payloads.push(Payload::new(
+                Owner::Action(action.id.clone()),
+                PayloadRole::Words,
+                words.into_bytes(),
+            ));
         }
         fresh.store.commit(commit).await.unwrap();
     }
@@ -234,7 +238,7 @@ async fn what_was_erased_is_in_no_file_any_more() {
     assert!(occurs("unspeakable-a") && occurs("unspeakable-b"));
     // An open reader is in nobody's way once it has read.
     fresh.store.action(&house(), &of("a")).unwrap();
-    fresh.store.erase(&house(), &of("a"), &of("bob"), 9000).await.unwrap();
+    fresh.store.erase(&house(), &Owner::Action(of("a")), &of("bob"), 9000).await.unwrap();
     assert!(!occurs("unspeakable-a"), "it is still in a file");
     kept += usize::from(occurs("unspeakable-b"));
     assert_eq!(kept, 1);

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use env_contracts::Code;
-use glovebox_events::{Payload, PayloadRole};
+use glovebox_events::{Owner, Payload, PayloadRole};
 use glovebox_store::{Options, Sqlite, Store};
 
 use crate::sqlite::Fresh;
@@ -21,7 +21,7 @@ async fn a_backup_of_a_busy_store_is_whole() {
         let action = action(&log("s"), numbered("a", n).as_str());
         let mut commit = request(&action);
         // In all, more than is copied in one step.
-        commit.payloads.push(Payload::new(&action.id, PayloadRole::Plan, vec![b' '; 50_000]));
+        commit.payloads.push(Payload::new(Owner::Action(action.id.clone()), PayloadRole::Plan, vec![b' '; 50_000]));
         fresh.store.commit(commit).await.unwrap();
     }
     let before = fresh.store.checkpoint(1).unwrap();

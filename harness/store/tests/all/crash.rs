@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
 
+use glovebox_events::Owner;
 use glovebox_store::{ActionFilter, Content, EventFilter, EventsOf, Options, Sqlite, Store};
 
 use crate::child;
@@ -93,7 +94,7 @@ fn check(folder: &Path, answered: &[String]) {
             let of = EventsOf::Action(action.id.clone());
             let events = store.events(&house(), &EventFilter { of, after: 0, limit: 0 }).unwrap();
             assert_eq!((events.len(), action.version), (2, 2), "{}", action.id);
-            let words = store.payload(&house(), &action.id, &action.submission).unwrap();
+            let words = store.payload(&house(), &Owner::Action(action.id.clone()), &action.submission).unwrap();
             assert!(matches!(words, Some(Content::Bytes(_))), "{}", action.id);
             found += 1;
         }
@@ -103,7 +104,7 @@ fn check(folder: &Path, answered: &[String]) {
         }
     }
     assert!(found >= answered.len());
-    assert_eq!(store.task(&house(), &of("task-1")).unwrap().actions, found as u64);
+    assert_eq!(store.task(&house(), &of("task-1")).unwrap().used.actions, found as u64);
     let report = store.verify(None).unwrap();
     assert!(report.sound(), "{:?}", report.findings);
     assert_eq!(Sqlite::check(folder).unwrap(), Vec::<String>::new());

@@ -1,7 +1,7 @@
 //! A disk without room.
 
 use env_contracts::{Code, Digest, Problem};
-use glovebox_events::{Payload, PayloadRole};
+use glovebox_events::{Owner, Payload, PayloadRole};
 use glovebox_store::{Commit, Content, Options, Sqlite, Store, StoreError};
 
 use crate::child;
@@ -62,7 +62,7 @@ fn assert_full(problem: &Problem) {
 fn large(n: usize) -> Commit {
     let action = action(&log("s"), numbered("a", n).as_str());
     let mut commit = request(&action);
-    commit.payloads.push(Payload::new(&action.id, PayloadRole::Plan, plan(n)));
+    commit.payloads.push(Payload::new(Owner::Action(action.id.clone()), PayloadRole::Plan, plan(n)));
     commit
 }
 
@@ -74,7 +74,7 @@ fn check(store: &Sqlite, written: usize) {
     let listed = store.actions(&house(), &Default::default()).unwrap().items;
     assert_eq!(listed.len(), written, "nothing half");
     for n in 0..written {
-        let content = store.payload(&house(), &numbered("a", n), &Digest::of(&plan(n))).unwrap();
+        let content = store.payload(&house(), &Owner::Action(numbered("a", n)), &Digest::of(&plan(n))).unwrap();
         assert_eq!(content, Some(Content::Bytes(plan(n))), "{n}");
     }
     assert!(store.verify(None).unwrap().sound());

@@ -126,11 +126,11 @@ async fn documents_that_disagree_with_their_columns_are_found() {
 async fn a_newer_file_is_left_as_it_is() {
     let folder = closed().await;
     let file = folder.path().join("store.db");
-    rusqlite::Connection::open(&file).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+    rusqlite::Connection::open(&file).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
     let before = content(folder.path());
-    assert!(refused(folder.path(), Code::StoreNewer).contains("version 2"));
+    assert!(refused(folder.path(), Code::StoreNewer).contains("version 3"));
     assert_eq!(content(folder.path()).iter().find(|(name, _)| name == "store.db"), before.first());
-    rusqlite::Connection::open(&file).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
+    rusqlite::Connection::open(&file).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
     assert_eq!(open(folder.path()).unwrap().actions(&house(), &Default::default()).unwrap().items.len(), 200);
 }
 

@@ -1,12 +1,12 @@
 //! What commits are tied to.
 
 use env_contracts::Digest;
-use glovebox_events::{Halt, Revoked, What};
-use glovebox_store::{Commit, Condition, Conflict, Record, Store, StoreError};
+use glovebox_events::{Halt, Owner, Revoked, What};
+use glovebox_store::{Commit, Condition, Conflict, Record, Store, StoreError, Thing};
 
 use super::made::*;
 
-fn conflict(answer: Result<Vec<u64>, StoreError>) -> Conflict {
+pub(crate) fn conflict(answer: Result<Vec<u64>, StoreError>) -> Conflict {
     match answer {
         Err(StoreError::Conflict(conflict)) => conflict,
         other => panic!("expected a conflict, got {other:?}"),
@@ -14,7 +14,7 @@ fn conflict(answer: Result<Vec<u64>, StoreError>) -> Conflict {
 }
 
 /// A commit of a session's log with nothing but a condition and an event.
-fn only_if(condition: Condition) -> Commit {
+pub(crate) fn only_if(condition: Condition) -> Commit {
     let mut commit = Commit::new(log("s"));
     commit.conditions.push(condition);
     commit.events.push(glovebox_events::Event { at_ms: 1, action: None, what: What::Released { by: of("ann") } });
@@ -31,8 +31,9 @@ pub(crate) async fn of_many_who_change_one_version_one_wins(store: &dyn Store) {
         for answer in join(tries).await {
             match answer {
                 Ok(_) => won += 1,
-                Err(StoreError::Conflict(Conflict::Version { current })) => {
-                    assert_eq!(*current.unwrap(), action, "the conflict shows what it is now");
+                Err(StoreError::Conflict(conflict)) => {
+                    let now = Conflict::Version { of: Thing::Action(action.id.clone()), version: action.version };
+                    assert_eq!(conflict, now, "the conflict shows what it is now");
                     lost += 1;
                 }
                 Err(other) => panic!("{other:?}"),
@@ -42,9 +43,11 @@ pub(crate) async fn of_many_who_change_one_version_one_wins(store: &dyn Store) {
     }
     // What does not exist has the version 0.
     let mut nothing = request(&action);
-    nothing.conditions = vec![Condition::Version { action: of("no-such"), version: 1 }];
-    assert_eq!(conflict(store.commit(nothing).await), Conflict::Version { current: None });
-    assert!(matches!(conflict(store.commit(request(&action)).await), Conflict::Version { current: Some(_) }));
+    nothing.conditions = vec![at(Thing::Action(of("no-such")), 1)];
+    let missing = Conflict::Version { of: Thing::Action(of("no-such")), version: 0 };
+    assert_eq!(conflict(store.commit(nothing).await), missing);
+    let there = Conflict::Version { of: Thing::Action(action.id.clone()), version: action.version };
+    assert_eq!(conflict(store.commit(request(&action)).await), there);
 }
 
 /// All at once: all are queued before the first is answered.
@@ -101,7 +104,7 @@ pub(crate) async fn a_commit_that_fails_half_way_leaves_nothing(store: &dyn Stor
     let StoreError::Problem(problem) = store.commit(half).await.unwrap_err() else { panic!("no conflict") };
     assert!(problem.message.contains("`not-recorded` does not exist"), "{}", words(&problem));
     assert_eq!(store.action(&house(), &second.id).unwrap(), None);
-    assert_eq!(store.payload(&house(), &second.id, &second.submission).unwrap(), None);
+    assert_eq!(store.payload(&house(), &Owner::Action(second.id.clone()), &second.submission).unwrap(), None);
     assert_eq!(store.commit(request(&second)).await.unwrap(), [2]);
     // Of another session or tenant than the log.
     let mut stray = request(&action(&log("s"), "c"));

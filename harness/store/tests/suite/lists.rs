@@ -2,7 +2,7 @@
 
 use env_contracts::{Digest, Id};
 use glovebox_events::{ActionState, Answered, ApprovalState, AskedFor, Revoked, What};
-use glovebox_store::{ActionFilter, ApprovalFilter, ApprovalTally, Due, GrantFilter, Record, Store};
+use glovebox_store::{ActionFilter, ApprovalFilter, ApprovalTally, Due, DueOf, GrantFilter, Record, Store};
 
 use super::made::*;
 
@@ -120,7 +120,10 @@ pub(crate) async fn what_expires_is_found_in_order(store: &dyn Store) {
         store.commit(ask(&mut action, approval(&format!("q-{id}"), b"i", opened))).await.unwrap();
         actions.push(action);
     }
-    let due = |action: &str| Due { tenant: house(), action: of(action), approval: of(&format!("q-{action}")) };
+    let due = |action: &str| Due {
+        tenant: house(),
+        what: DueOf::Approval { action: of(action), approval: of(&format!("q-{action}")) },
+    };
     assert_eq!(store.expiring(60_999, 10).unwrap(), []);
     assert_eq!(store.expiring(61_000, 10).unwrap(), [due("b")], "at the moment itself");
     assert_eq!(store.expiring(99_000, 2).unwrap(), [due("b"), due("c")]);

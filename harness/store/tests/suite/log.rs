@@ -1,10 +1,14 @@
 //! The log, and what is beside it.
 
 use env_contracts::{Digest, Id};
-use glovebox_events::{ActionState, Logged, PayloadRole, What};
-use glovebox_store::{Condition, Content, EventFilter, EventsOf, Page, Store, TaskUse};
+use glovebox_events::{ActionState, Logged, Owner, PayloadRole, What};
+use glovebox_store::{Content, EventFilter, EventsOf, Page, Store, TaskSeen, TaskUse, Thing};
 
 use super::made::*;
+
+fn theirs(action: &Id) -> Owner {
+    Owner::Action(action.clone())
+}
 
 fn session(store: &dyn Store, session: &str, after: u64, limit: u32) -> Vec<Logged> {
     store.events(&house(), &EventFilter { of: EventsOf::Session(of(session)), after, limit }).unwrap()
@@ -54,8 +58,8 @@ pub(crate) async fn a_commit_is_found_again(store: &dyn Store) {
     store.commit(request(&action)).await.unwrap();
     assert_eq!(store.action(&house(), &action.id).unwrap().unwrap(), action);
     let words = Content::Bytes(submission("a").into_bytes());
-    assert_eq!(store.payload(&house(), &action.id, &action.submission).unwrap().unwrap(), words);
-    assert_eq!(store.payload(&house(), &action.id, &Digest::of(b"never")).unwrap(), None);
+    assert_eq!(store.payload(&house(), &theirs(&action.id), &action.submission).unwrap().unwrap(), words);
+    assert_eq!(store.payload(&house(), &theirs(&action.id), &Digest::of(b"never")).unwrap(), None);
     assert_eq!(store.running(10).unwrap(), []);
     store.commit(claim(&mut action, 2000)).await.unwrap();
     assert_eq!(store.running(10).unwrap(), [action.clone()]);
@@ -66,7 +70,11 @@ pub(crate) async fn a_commit_is_found_again(store: &dyn Store) {
 }
 
 pub(crate) async fn a_task_adds_up(store: &dyn Store) {
-    let used = |task: &str| store.task(&house(), &of(task)).unwrap();
+    let used = |task: &str| {
+        let seen = store.task(&house(), &of(task)).unwrap();
+        assert_eq!(seen.record, None, "nobody opened it");
+        seen.used
+    };
     assert_eq!(used("task-1"), TaskUse::default());
     for n in 0..3 {
         let mut action = action(&log("s"), numbered("a", n).as_str());
@@ -75,7 +83,25 @@ pub(crate) async fn a_task_adds_up(store: &dyn Store) {
         assert_eq!(used("task-1").actions, n as u64 + 1, "it counts from its beginning");
         store.commit(end(&mut action, 2001)).await.unwrap();
     }
-    assert_eq!(used("task-1"), TaskUse { actions: 3, run_us: 1500, artifact_bytes: 210 });
+    assert_eq!(
+        used("task-1"),
+        TaskUse {
+            actions: 3,
+            run_us: 22_500,
+            artifact_bytes: 210,
+            output_bytes: 33,
+            egress_bytes: 36,
+            cost_micros: 39,
+            waiting_us: 42,
+            asks: 0,
+        }
+    );
+    let mut asked = action(&log("s"), "asked");
+    store.commit(request(&asked)).await.unwrap();
+    for approval in [approval("q-1", b"i", 3000), approval("q-2", b"i", 3001)] {
+        store.commit(ask(&mut asked, approval)).await.unwrap();
+    }
+    assert_eq!(used("task-1").asks, 2, "each question to a person counts");
     assert_eq!(used("task-2"), TaskUse::default());
 }
 
@@ -84,11 +110,11 @@ pub(crate) async fn contents_are_erased_and_the_log_says_so(store: &dyn Store) {
     let gone = action(&log("s"), "gone");
     for action in [&kept, &gone] {
         let mut commit = request(action);
-        commit.payloads.push(glovebox_events::Payload::new(&action.id, PayloadRole::Plan, b"a plan".to_vec()));
+        commit.payloads.push(glovebox_events::Payload::new(theirs(&action.id), PayloadRole::Plan, b"a plan".to_vec()));
         store.commit(commit).await.unwrap();
     }
-    let content = |action: &Id, digest: &Digest| store.payload(&house(), action, digest).unwrap();
-    assert_eq!(store.erase(&house(), &gone.id, &of("bob"), 9000).await.unwrap(), Some(3));
+    let content = |action: &Id, digest: &Digest| store.payload(&house(), &theirs(action), digest).unwrap();
+    assert_eq!(store.erase(&house(), &theirs(&gone.id), &of("bob"), 9000).await.unwrap(), Some(3));
     assert_eq!(content(&gone.id, &gone.submission), Some(Content::Erased));
     assert_eq!(content(&gone.id, &Digest::of(b"a plan")), Some(Content::Erased));
     assert_eq!(content(&kept.id, &Digest::of(b"a plan")), Some(Content::Bytes(b"a plan".to_vec())));
@@ -96,7 +122,7 @@ pub(crate) async fn contents_are_erased_and_the_log_says_so(store: &dyn Store) {
     assert_eq!(events[0].event.what, What::Erased { by: of("bob") });
     assert_eq!(events[0].event.action, Some(gone.id.clone()));
     assert_eq!(store.action(&house(), &gone.id).unwrap(), Some(gone), "what it was stays");
-    assert_eq!(store.erase(&house(), &of("no-such"), &of("bob"), 9000).await.unwrap(), None);
+    assert_eq!(store.erase(&house(), &theirs(&of("no-such")), &of("bob"), 9000).await.unwrap(), None);
 }
 
 pub(crate) async fn other_tenants_see_nothing(store: &dyn Store) {
@@ -117,29 +143,29 @@ pub(crate) async fn other_tenants_see_nothing(store: &dyn Store) {
     assert!(store.grant(&house(), &of("g")).unwrap().is_some());
     assert_eq!(store.grant(&stranger, &of("g")).unwrap(), None);
     assert_eq!(store.grants(&stranger, &Default::default()).unwrap(), []);
-    assert_eq!(store.payload(&stranger, &action.id, &action.submission).unwrap(), None);
+    assert_eq!(store.payload(&stranger, &theirs(&action.id), &action.submission).unwrap(), None);
     assert_eq!(store.actions(&stranger, &Default::default()).unwrap(), Page { items: vec![], next: None });
     assert_eq!(store.approvals(&stranger, &Default::default()).unwrap(), Page { items: vec![], next: None });
     let intent = Digest::of(b"intent");
     assert!(store.declined(&house(), &action.task, &intent).unwrap().is_some());
     assert_eq!(store.declined(&stranger, &action.task, &intent).unwrap(), None);
     assert_eq!(store.tally(&stranger, &action.task, &intent).unwrap(), Default::default());
-    assert_eq!(store.task(&stranger, &action.task).unwrap(), TaskUse::default());
+    assert_eq!(store.task(&stranger, &action.task).unwrap(), TaskSeen::default());
     for of in [EventsOf::Session(of("s")), EventsOf::Action(action.id.clone())] {
         assert_eq!(store.events(&stranger, &EventFilter { of, after: 0, limit: 0 }).unwrap(), []);
     }
-    assert_eq!(store.erase(&stranger, &action.id, &of("eve"), 1).await.unwrap(), None);
+    assert_eq!(store.erase(&stranger, &theirs(&action.id), &of("eve"), 1).await.unwrap(), None);
     // A cursor of somebody else leads nowhere.
     let after = glovebox_store::ActionFilter { after: Some(action.id.clone()), ..Default::default() };
     assert_eq!(store.actions(&stranger, &after).unwrap().items, []);
 
     // The same ids in both tenants are different things.
-    let theirs = super::made::action(&glovebox_events::LogKey { tenant: stranger.clone(), session: of("s") }, "a");
-    store.commit(request(&theirs)).await.unwrap();
-    assert_eq!(store.action(&stranger, &theirs.id).unwrap(), Some(theirs.clone()));
+    let other = super::made::action(&glovebox_events::LogKey { tenant: stranger.clone(), session: of("s") }, "a");
+    store.commit(request(&other)).await.unwrap();
+    assert_eq!(store.action(&stranger, &other.id).unwrap(), Some(other.clone()));
     assert_eq!(store.action(&house(), &action.id).unwrap(), Some(action));
-    let mut version = request(&theirs);
-    version.conditions = vec![Condition::Version { action: theirs.id.clone(), version: 1 }];
+    let mut version = request(&other);
+    version.conditions = vec![at(Thing::Action(other.id.clone()), 1)];
     assert_eq!(store.commit(version).await.unwrap(), [2]);
 }
 

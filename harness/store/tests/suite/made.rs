@@ -5,9 +5,9 @@ use std::str::FromStr;
 use env_contracts::{Assurance, Digest, Id, Name, Outcome, Principal, Problem};
 use glovebox_events::{
     Action, ActionState, Answer, Answered, Approval, ApprovalState, Approver, AskedFor, Asks, Control, End, Event,
-    Grant, GrantScope, LogKey, Matcher, Payload, PayloadRole, Right, What,
+    Grant, GrantScope, LogKey, Matcher, Owner, Payload, PayloadRole, Right, What,
 };
-use glovebox_store::{Commit, Condition, Record};
+use glovebox_store::{Commit, Condition, Record, Thing};
 
 /// A name, an id or anything else that is read from text.
 pub(crate) fn of<T: FromStr<Err = String>>(text: &str) -> T {
@@ -33,6 +33,8 @@ pub(crate) fn action(log: &LogKey, id: &str) -> Action {
         id: of(id),
         session: log.session.clone(),
         task: of("task-1"),
+        turn: None,
+        goal: None,
         principal: principal(&log.tenant),
         capability: of("text.count@1.0.0"),
         asks: Asks::Run,
@@ -49,6 +51,7 @@ pub(crate) fn action(log: &LogKey, id: &str) -> Action {
         intent: None,
         digest: None,
         approval: None,
+        preview: None,
         right: None,
         holder: None,
         stop: None,
@@ -72,7 +75,7 @@ pub(crate) fn event(action: &Action, at_ms: u64, what: What) -> Event {
 pub(crate) fn request(action: &Action) -> Commit {
     let log = LogKey { tenant: action.principal.tenant.clone(), session: action.session.clone() };
     let mut commit = Commit::new(log);
-    commit.conditions.push(Condition::Version { action: action.id.clone(), version: 0 });
+    commit.conditions.push(at(Thing::Action(action.id.clone()), 0));
     commit.events.push(event(
         action,
         1000,
@@ -84,10 +87,12 @@ pub(crate) fn request(action: &Action) -> Commit {
             submission: action.submission.clone(),
             parents: vec![],
             key: None,
+            turn: action.turn,
+            goal: action.goal,
         },
     ));
     let words = submission(action.id.as_str()).into_bytes();
-    commit.payloads.push(Payload::new(&action.id, PayloadRole::Submission, words));
+    commit.payloads.push(Payload::new(Owner::Action(action.id.clone()), PayloadRole::Submission, words));
     commit.records.push(Record::Action(Box::new(action.clone())));
     commit
 }
@@ -96,7 +101,7 @@ pub(crate) fn request(action: &Action) -> Commit {
 /// nobody else was faster.
 pub(crate) fn next(action: &mut Action, at_ms: u64, what: What) -> Commit {
     let mut commit = Commit::new(LogKey { tenant: action.principal.tenant.clone(), session: action.session.clone() });
-    commit.conditions.push(Condition::Version { action: action.id.clone(), version: action.version });
+    commit.conditions.push(at(Thing::Action(action.id.clone()), action.version));
     action.version += 1;
     action.changed_ms = at_ms;
     commit.events.push(event(action, at_ms, what));
@@ -115,11 +120,12 @@ pub(crate) fn claim(action: &mut Action, at_ms: u64) -> Commit {
 /// It ended well.
 pub(crate) fn end(action: &mut Action, at_ms: u64) -> Commit {
     let mut end = End::of(&Outcome::succeeded(None), Digest::of(b"{}"), at_ms);
-    (end.run_us, end.artifact_bytes) = (500, 70);
+    (end.run_us, end.artifact_bytes) = (7500, 70);
+    (end.output_bytes, end.egress_bytes, end.cost_micros, end.waiting_us) = (11, 12, 13, 14);
     action.state = end.state();
     action.end = Some(end.clone());
     let mut commit = next(action, at_ms, What::Ended { end });
-    commit.payloads.push(Payload::new(&action.id, PayloadRole::Observation, b"{}".to_vec()));
+    commit.payloads.push(Payload::new(Owner::Action(action.id.clone()), PayloadRole::Observation, b"{}".to_vec()));
     commit
 }
 
@@ -132,10 +138,12 @@ pub(crate) fn approval(id: &str, intent: &[u8], opened_ms: u64) -> Approval {
         intent: Digest::of(intent),
         asked_for: AskedFor::Policy,
         changed: vec![],
+        rules: vec!["writes-ask".into()],
         reasons: vec!["it writes".into()],
         classes: vec![of("operators")],
         offers: vec![],
         preview: false,
+        reviews: vec![],
         opened_ms,
         expires_ms: Some(opened_ms + 60_000),
         nobody_reachable: false,
@@ -188,6 +196,7 @@ pub(crate) fn grant(tenant: &Name, id: &str, session: Option<&str>) -> Grant {
         principal: principal(tenant),
         session: session.map(of),
         task: None,
+        turn: None,
         scope: if session.is_some() { GrantScope::Session } else { GrantScope::Rule },
         matcher: Matcher::Intent { intent: Digest::of(b"intent") },
         approval: of("approval-1"),
@@ -198,6 +207,11 @@ pub(crate) fn grant(tenant: &Name, id: &str, session: Option<&str>) -> Grant {
         expires_ms: 5000,
         revoked: None,
     }
+}
+
+/// That this is at this version.
+pub(crate) fn at(of: Thing, version: u64) -> Condition {
+    Condition::Version { of, version }
 }
 
 /// An id with this number.

@@ -4,7 +4,10 @@ mod conditions;
 mod lists;
 mod log;
 pub(crate) mod made;
+pub(crate) mod opened;
+mod tasks;
 
 pub(crate) use conditions::*;
 pub(crate) use lists::*;
 pub(crate) use log::*;
+pub(crate) use tasks::*;
