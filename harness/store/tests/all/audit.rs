@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 
 use crate::sqlite::Fresh;
 use crate::suite::made::*;
+use crate::suite::opened::*;
 
 /// Two sessions: in `s` the actions `a` and `b`, three events each; in `t` one
 /// event of `c`.
@@ -96,6 +97,46 @@ async fn every_change_is_found_where_it_is() {
         for finding in &report.findings {
             assert!(!finding.to_string().is_empty());
         }
+    }
+}
+
+#[tokio::test]
+async fn what_is_missing_or_changed_of_a_task_is_found() {
+    let lost = |words: &str| AuditFault::TextLost { task: of("one"), sha256: Digest::of(words.as_bytes()) };
+    let changed = AuditFault::TextChanged { task: of("one"), sha256: Digest::of(b"faster") };
+    let goal = goal("one");
+    let cases: Vec<(&str, Found)> = vec![
+        ("UPDATE texts SET bytes = 'slower' WHERE role = 'remark'", vec![(None, changed)]),
+        ("UPDATE texts SET bytes = NULL WHERE role = 'goal' AND task = 'one'", vec![(None, lost(&goal))]),
+        ("DELETE FROM texts WHERE role = 'goal' AND task = 'one'", vec![(Some(1), lost(&goal))]),
+        ("DELETE FROM texts WHERE role = 'remark'", vec![(Some(3), lost("faster"))]),
+        ("DELETE FROM texts WHERE role = 'question'", vec![(Some(4), lost("which of the two?"))]),
+        ("DELETE FROM texts WHERE role = 'answer'", vec![(Some(5), lost("green"))]),
+        ("DELETE FROM texts WHERE role = 'start'", vec![(Some(6), lost("what it was told"))]),
+        (
+            "UPDATE events SET body = replace(body, 'steer-2', 'steer-3') WHERE seq = 3",
+            vec![(Some(3), AuditFault::Edited)],
+        ),
+    ];
+    for (change, expected) in cases {
+        let fresh = Fresh::new();
+        let (mut one, two) = (task(&log("s"), "one"), task(&log("s"), "two"));
+        let mut asked = question(&one, "q", "colour");
+        fresh.store.commit(open_task(&one)).await.unwrap();
+        fresh.store.commit(open_task(&two)).await.unwrap();
+        fresh.store.commit(steer(&mut one, "faster")).await.unwrap();
+        fresh.store.commit(open_question(&asked)).await.unwrap();
+        fresh.store.commit(answer_question(&mut asked, "green")).await.unwrap();
+        fresh.store.commit(open_turn(&mut one)).await.unwrap();
+        // What is erased in the right way is no fault, and excuses no other.
+        fresh.store.erase(&house(), &Owner::Task(two.id), &of("bob"), 4000).await.unwrap();
+        let report = fresh.store.verify(None).unwrap();
+        assert_eq!(found(&report), []);
+        assert_eq!((report.events, report.payloads, report.erased), (7, 5, 1));
+        assert!(intruder(&fresh).execute(change, []).unwrap() > 0, "{change}");
+        let report = fresh.store.verify(None).unwrap();
+        assert_eq!(found(&report), expected, "{change}");
+        assert!(!report.findings[0].to_string().is_empty());
     }
 }
 
@@ -190,8 +231,8 @@ async fn events_are_exported_as_they_are() {
 
     let of_house = ExportFilter { tenant: Some(house()), ..Default::default() };
     assert_eq!(export(ExportFormat::Ndjson, &of_house).len(), 7);
-    let session = ExportFilter { session: Some(of("t")), ..of_house.clone() };
-    assert_eq!(export(ExportFormat::Ndjson, &session).len(), 1);
+    let of_session = ExportFilter { session: Some(of("t")), ..of_house.clone() };
+    assert_eq!(export(ExportFormat::Ndjson, &of_session).len(), 1);
     let of_times = ExportFilter { since_ms: Some(2000), before_ms: Some(2001), ..of_house.clone() };
     assert_eq!(export(ExportFormat::Ndjson, &of_times).len(), 2);
     let of_nobody = ExportFilter { session: Some(of("t")), ..Default::default() };
@@ -208,6 +249,22 @@ async fn events_are_exported_as_they_are() {
     assert_eq!(cloud[1]["time"], "1970-01-01T00:00:02Z");
     assert_eq!(cloud[1]["datacontenttype"], "application/json");
     assert_eq!(cloud[1]["data"], all[1]);
+
+    // What belongs to no action is of a task, a question or nobody.
+    let opened = task(&log("u"), "one");
+    fresh.store.commit(open_session(&session(&log("u"), None))).await.unwrap();
+    fresh.store.commit(open_task(&opened)).await.unwrap();
+    fresh.store.commit(open_question(&question(&opened, "q", "colour"))).await.unwrap();
+    let cloud = export(ExportFormat::CloudEvents, &ExportFilter { session: Some(of("u")), ..of_house });
+    let named: Vec<_> = cloud.iter().map(|line| (line["type"].as_str().unwrap(), line["subject"].as_str())).collect();
+    assert_eq!(
+        named,
+        [
+            ("dev.glovebox.session-opened.v1", None),
+            ("dev.glovebox.task-opened.v1", Some("one")),
+            ("dev.glovebox.question-opened.v1", Some("q")),
+        ]
+    );
 }
 
 #[tokio::test]
@@ -240,6 +297,12 @@ async fn what_was_erased_is_in_no_file_any_more() {
     fresh.store.action(&house(), &of("a")).unwrap();
     fresh.store.erase(&house(), &Owner::Action(of("a")), &of("bob"), 9000).await.unwrap();
     assert!(!occurs("unspeakable-a"), "it is still in a file");
+    let mut said = task(&log("s"), "said");
+    fresh.store.commit(open_task(&said)).await.unwrap();
+    fresh.store.commit(steer(&mut said, &"unutterable".repeat(4000))).await.unwrap();
+    assert!(occurs("unutterable"));
+    fresh.store.erase(&house(), &Owner::Task(said.id), &of("bob"), 9000).await.unwrap();
+    assert!(!occurs("unutterable"), "it is still in a file");
     kept += usize::from(occurs("unspeakable-b"));
     assert_eq!(kept, 1);
 }

@@ -12,6 +12,7 @@ mod child;
 mod crash;
 mod disk;
 mod file;
+mod migration;
 mod processes;
 mod property;
 mod sqlite;

@@ -5,9 +5,11 @@ mod lists;
 mod log;
 pub(crate) mod made;
 pub(crate) mod opened;
+mod questions;
 mod tasks;
 
 pub(crate) use conditions::*;
 pub(crate) use lists::*;
 pub(crate) use log::*;
+pub(crate) use questions::*;
 pub(crate) use tasks::*;
