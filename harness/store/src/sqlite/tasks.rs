@@ -18,7 +18,7 @@ pub(super) fn session(sql: &Connection, tenant: &Name, id: &Id) -> Result<Option
 }
 
 /// A session and all that were called from it, and from those.
-const BELOW: &str = "id IN (WITH RECURSIVE below (tenant, id) AS (VALUES (?, ?) UNION ALL \
+const BELOW: &str = "id IN (WITH RECURSIVE below (tenant, id) AS (VALUES (?, ?) UNION \
                      SELECT child.tenant, child.id FROM below JOIN sessions AS child \
                      ON child.tenant = below.tenant AND child.parent = below.id) SELECT id FROM below)";
 
@@ -36,7 +36,10 @@ pub(super) fn sessions(sql: &Connection, tenant: &Name, filter: &SessionFilter) 
         query.and("rank < ?", rank);
     }
     let limit = bounded(filter.limit);
-    query.limited(" ORDER BY rank DESC", limit + 1);
+    // A tree is small beside the tenant: it is not to be looked for in the
+    // order of all sessions.
+    let order = if filter.root.is_some() { " ORDER BY +rank DESC" } else { " ORDER BY rank DESC" };
+    query.limited(order, limit + 1);
     let found = query.rows(sql, |row| document("a session", row, 0))?;
     Ok(page(found, limit, |session: &Session| session.id.clone()))
 }

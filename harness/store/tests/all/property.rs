@@ -3,12 +3,15 @@
 //! was closed and opened again.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use glovebox_events::{Action, Answered, What};
-use glovebox_store::{Commit, Conflict, EventFilter, EventsOf, Options, Sqlite, Store, StoreError};
+use env_contracts::Id;
+use glovebox_events::{Action, Answered, Question, Task, What};
+use glovebox_store::{Commit, Conflict, EventFilter, EventsOf, Options, Sqlite, Store, StoreError, TaskUse};
 use proptest::prelude::*;
 
 use crate::suite::made::*;
+use crate::suite::opened::*;
 
 /// What is tried with an action.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +56,28 @@ fn commit(action: &Action, step: Step, at_ms: u64) -> (Commit, Action) {
         }
     };
     (commit, action)
+}
+
+/// What happens in a task. What does not fit is a word to the task instead.
+#[derive(Debug, Clone, Copy)]
+enum InTask {
+    /// An action is asked for, or claimed.
+    Act,
+    End,
+    Approve,
+    /// A question is asked, or answered.
+    Ask,
+    Steer,
+}
+
+fn in_task() -> impl Strategy<Value = InTask> {
+    prop_oneof![
+        3 => Just(InTask::Act),
+        1 => Just(InTask::End),
+        1 => Just(InTask::Approve),
+        2 => Just(InTask::Ask),
+        1 => Just(InTask::Steer),
+    ]
 }
 
 proptest! {
@@ -103,6 +128,81 @@ proptest! {
         let stored: Vec<_> =
             store.events(&house(), &filter).unwrap().into_iter().map(|logged| logged.event.what).collect();
         prop_assert_eq!(stored, logged);
+        prop_assert_eq!(store.verify(None).unwrap().findings, vec![]);
+        prop_assert_eq!(Sqlite::check(folder.path()).unwrap(), Vec::<String>::new());
+    }
+    #[test]
+    fn what_is_told_of_a_task_is_what_happened_in_it(
+        steps in prop::collection::vec((0..2_usize, 0..2_usize, in_task()), 1..60),
+        after in 0..40_u64,
+        limit in 1..10_u32,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
+        let mut opened = [0, 1].map(|n| task(&log("s"), &format!("task-{n}")));
+        let mut logged: Vec<(Id, What)> = Vec::new();
+        let mut put = |task: &Task, commit: Commit| {
+            logged.extend(commit.events.iter().map(|event| (task.id.clone(), event.what.clone())));
+            runtime.block_on(store.commit(commit)).unwrap();
+        };
+        for task in &opened {
+            put(task, open_task(task));
+        }
+        let mut actions: BTreeMap<(usize, usize), Action> = BTreeMap::new();
+        let mut questions: BTreeMap<(usize, usize), Question> = BTreeMap::new();
+        for (n, (of_task, which, step)) in steps.into_iter().enumerate() {
+            let at_ms = 2000 + n as u64;
+            let task = &mut opened[of_task];
+            let place = actions.entry((of_task, which));
+            match (step, place, questions.get_mut(&(of_task, which))) {
+                (InTask::Act, Entry::Vacant(new), _) => {
+                    let mut action = action(&log("s"), &format!("a-{of_task}-{which}"));
+                    action.task = task.id.clone();
+                    put(task, request(&action));
+                    new.insert(action);
+                }
+                (InTask::Act, Entry::Occupied(mut action), _) => put(task, claim(action.get_mut(), at_ms)),
+                (InTask::End, Entry::Occupied(mut action), _) => put(task, end(action.get_mut(), at_ms)),
+                (InTask::Approve, Entry::Occupied(mut action), _) => {
+                    let approval = approval(&format!("p-{n}"), b"i", at_ms);
+                    put(task, ask(action.get_mut(), approval));
+                }
+                (InTask::Ask, _, None) => {
+                    let asked = question(task, &format!("q-{of_task}-{which}"), "colour");
+                    put(task, open_question(&asked));
+                    questions.insert((of_task, which), asked);
+                }
+                (InTask::Ask, _, Some(asked)) => put(task, answer_question(asked, &format!("words {n}"))),
+                _ => {
+                    let commit = steer(task, &format!("words {n}"));
+                    put(task, commit);
+                }
+            }
+        }
+        for task in &opened {
+            let seen = store.task(&house(), &task.id).unwrap();
+            prop_assert_eq!(seen.record.as_ref(), Some(task));
+            let of_task = || (1_u64..).zip(&logged).filter(|(_, (of, _))| *of == task.id);
+            let count = |is: fn(&What) -> bool| of_task().filter(|(_, (_, what))| is(what)).count() as u64;
+            let ends = count(|what| matches!(what, What::Ended { .. }));
+            let used = TaskUse {
+                actions: count(|what| matches!(what, What::Claimed { .. })),
+                run_us: 7500 * ends,
+                artifact_bytes: 70 * ends,
+                output_bytes: 11 * ends,
+                egress_bytes: 12 * ends,
+                cost_micros: 13 * ends,
+                waiting_us: 14 * ends,
+                asks: count(|what| matches!(what.name(), "approval-opened" | "question-opened")),
+            };
+            prop_assert_eq!(seen.used, used);
+            let filter = EventFilter { of: EventsOf::Task(task.id.clone()), after, limit };
+            let told: Vec<_> = store.events(&house(), &filter).unwrap();
+            let told: Vec<_> = told.iter().map(|logged| (logged.seq, &logged.event.what)).collect();
+            let happened = of_task().map(|(seq, (_, what))| (seq, what)).filter(|(seq, _)| *seq > after);
+            prop_assert_eq!(told, happened.take(limit as usize).collect::<Vec<_>>());
+        }
         prop_assert_eq!(store.verify(None).unwrap().findings, vec![]);
         prop_assert_eq!(Sqlite::check(folder.path()).unwrap(), Vec::<String>::new());
     }
