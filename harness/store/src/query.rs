@@ -72,7 +72,7 @@ pub struct GrantFilter {
 pub struct SessionFilter {
     /// Opened by this user.
     pub user: Option<Name>,
-    /// In the tree below this one, itself included.
+    /// In the tree below this one, itself included, wherever in a tree it is.
     pub root: Option<Id>,
     /// Those after this session.
     pub after: Option<Id>,
@@ -119,8 +119,9 @@ pub enum EventsOf {
     Session(Id),
     /// What happened to one action.
     Action(Id),
-    /// What happened to a task and in it: its own events, those of its
-    /// questions and of its actions.
+    /// What happened to a task and in it, in the log of its session: its own
+    /// events, those of its questions and of its actions. For a task that
+    /// nobody opened, the log of the first action or question in it.
     Task(Id),
 }
 
