@@ -54,6 +54,7 @@ fn of_action(what: &What) -> Vec<&Digest> {
         What::Planned { plan, .. } => vec![plan],
         What::Bound { facts, .. } => vec![facts],
         What::ApprovalAnswered { answer } => answer.words.iter().chain(&answer.edit).collect(),
+        What::Previewed { edit, .. } => edit.iter().collect(),
         What::Ended { end } => vec![&end.observation],
         _ => Vec::new(),
     }
@@ -71,7 +72,8 @@ fn of_task(what: &What) -> Option<(&Id, Vec<&Digest>)> {
                 TaskEvent::Told { entry } => entry.content.iter().collect(),
                 TaskEvent::Interrupted { interrupt } => interrupt.reason.iter().collect(),
                 TaskEvent::Ended { end } => end.why.iter().collect(),
-                TaskEvent::TurnClosed { .. }
+                TaskEvent::Noticed { .. }
+                | TaskEvent::TurnClosed { .. }
                 | TaskEvent::StageSet { .. }
                 | TaskEvent::Stopped { .. }
                 | TaskEvent::Erased { .. } => Vec::new(),
