@@ -48,7 +48,7 @@ pub use service::{
     MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_QUESTION, MAX_TEXT, NewQuestion, NewSession, NewTask, OpenAction,
     OpenTurn, Parts, People, PermissionDiff, PermissionRequest, PolicySource, QuestionOption, QuestionReply,
     QuestionText, QuestionView, Recovered, Reply, Said, Saying, Settings, Settled, Signed, Submission, Submitted,
-    Target, TaskContext, Telling, TurnSchema, TurnStart,
+    Target, TaskContext, Telling, Trace, TraceNode, TurnSchema, TurnStart,
 };
 pub use watch::{Unwatched, Watch};
 

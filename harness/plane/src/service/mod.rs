@@ -28,6 +28,7 @@ mod standing;
 mod starting;
 mod submission;
 mod tasks;
+mod tracing;
 mod turns;
 mod waiting;
 
@@ -54,6 +55,7 @@ pub use starting::{
 pub(crate) use submission::Kept;
 pub use submission::{Asking, Submission, TaskContext};
 pub use tasks::{MAX_DEPTH, MAX_TEXT, NewSession, NewTask};
+pub use tracing::{Trace, TraceNode};
 pub use turns::{MAX_ENTRY, OpenTurn, Telling};
 
 use std::path::PathBuf;

@@ -54,7 +54,6 @@ fn of_action(what: &What) -> Vec<&Digest> {
         What::Planned { plan, .. } => vec![plan],
         What::Bound { facts, .. } => vec![facts],
         What::ApprovalAnswered { answer } => answer.words.iter().chain(&answer.edit).collect(),
-        What::Previewed { edit, .. } => edit.iter().collect(),
         What::Ended { end } => vec![&end.observation],
         _ => Vec::new(),
     }
