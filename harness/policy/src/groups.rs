@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use cedar_policy::{Authorizer, Entities, Policy as CedarPolicy, PolicyId, PolicySet as CedarSet, Request};
 use serde_json::{Value, json};
 
+use crate::context::Attributes;
 use crate::looks::Looks;
 use crate::request::RUN;
 use crate::rules::Known;
@@ -45,6 +46,8 @@ pub(crate) struct Group {
     asked: CedarSet,
     /// For some of those: what has to hold of them besides, as rules that forbid.
     guards: CedarSet,
+    /// What of the context any of them looks at.
+    pub(crate) wanted: Attributes,
 }
 
 /// The groups by scope.
@@ -63,6 +66,7 @@ impl Groups {
             let (policy, guard) = if many { prepared(id, rule)? } else { (rule.cedar.clone(), None) };
             for key in keys(rule) {
                 let group = groups.0.entry(key.clone()).or_default();
+                group.wanted = group.wanted.and(rule.looks.context);
                 let part = if rule.looks.approval { &mut group.asked } else { &mut group.fixed };
                 part.add(policy.clone()).map_err(|error| error.to_string())?;
                 if let Some(guard) = &guard {
@@ -71,6 +75,11 @@ impl Groups {
             }
         }
         Ok(groups)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn each(&mut self, change: impl FnMut(&mut Group)) {
+        self.0.values_mut().for_each(change);
     }
 
     /// The groups of rules that can concern a capability.

@@ -72,6 +72,7 @@ mod approvers;
 mod arguments;
 mod cases;
 mod check;
+mod context;
 mod decision;
 mod error;
 mod explain;
@@ -84,10 +85,13 @@ mod narrower;
 mod request;
 mod rules;
 mod sample;
+mod scene;
 mod schema;
 mod set;
 mod source;
 mod stamp;
+#[cfg(test)]
+mod wanted_tests;
 
 pub use approvers::MAX_CLASSES;
 pub use arguments::Hidden;

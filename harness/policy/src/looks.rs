@@ -1,7 +1,10 @@
-//! At which arguments a rule looks, so that a value which rules can't see never
-//! slips past one that would have forbidden it.
+//! At what a rule looks: at which arguments, so that a value which rules can't
+//! see never slips past one that would have forbidden it; and at which attributes
+//! of the context, so that no other has to be made.
 
 use serde_json::Value;
+
+use crate::context::Attributes;
 
 /// A place in `context.args` at which a rule looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub(crate) struct Looks {
     /// Whether it looks at the approval, so that it has to be asked again for
     /// each class that could give one.
     pub(crate) approval: bool,
+    /// The other attributes of the context.
+    pub(crate) context: Attributes,
 }
 
 impl Looks {
@@ -43,8 +48,7 @@ impl Looks {
             rest = after;
             match path.split_first()? {
                 (first, []) if first == "args" && !presence => return None,
-                (first, way) if first == "args" => looks.args.push(Look { path: way.to_vec(), presence }),
-                (first, _) => looks.approval |= first == "approval",
+                (first, way) => looks.at(first, way, presence),
             }
         }
         Some(looks)
@@ -59,6 +63,15 @@ impl Looks {
         looks
     }
 
+    /// `context.first` and the way on from there.
+    fn at(&mut self, first: &str, way: &[String], presence: bool) {
+        self.context = self.context.and(Attributes::named(first));
+        self.approval |= first == "approval";
+        if first == "args" {
+            self.args.push(Look { path: way.to_vec(), presence });
+        }
+    }
+
     fn walk(&mut self, expr: &Value) {
         if let Some((path, presence)) = chain(expr) {
             match path.split_first() {
@@ -66,9 +79,9 @@ impl Looks {
                 None => {
                     self.args.push(Look { path: Vec::new(), presence: false });
                     self.approval = true;
+                    self.context = Attributes::ALL;
                 }
-                Some((first, rest)) if first == "args" => self.args.push(Look { path: rest.to_vec(), presence }),
-                Some((first, _)) => self.approval |= first == "approval",
+                Some((first, way)) => self.at(first, way, presence),
             }
             return;
         }
@@ -188,17 +201,31 @@ mod tests {
     #[test]
     fn what_the_text_does_not_tell_is_read_from_the_json() {
         let whole = Look { path: vec![], presence: false };
-        for (odd, args, approval) in [
-            ("context == context", vec![whole.clone(), whole.clone()], true),
-            ("context.args == context.args", vec![whole.clone(), whole.clone()], false),
-            ("(if true then context else context).args.a == 1", vec![whole.clone(), whole], true),
-            ("context[\"\\u{61}rgs\"].a == 1", vec![Look { path: vec!["a".into()], presence: false }], false),
-            ("context.args[\"a b\"] == 1", vec![Look { path: vec!["a b".into()], presence: false }], false),
-            ("context[\"approval\"].source == \"x\"", vec![], true),
+        let of = |names: &[&str]| {
+            names.iter().map(|name| Attributes::named(name)).fold(Attributes::default(), Attributes::and)
+        };
+        for (odd, args, approval, context) in [
+            ("context == context", vec![whole.clone(), whole.clone()], true, Attributes::ALL),
+            ("context.args == context.args", vec![whole.clone(), whole.clone()], false, of(&["args"])),
+            ("(if true then context else context).args.a == 1", vec![whole.clone(), whole], true, Attributes::ALL),
+            (
+                "context[\"\\u{61}rgs\"].a == 1",
+                vec![Look { path: vec!["a".into()], presence: false }],
+                false,
+                of(&["args"]),
+            ),
+            (
+                "context.args[\"a b\"] == 1",
+                vec![Look { path: vec!["a b".into()], presence: false }],
+                false,
+                of(&["args"]),
+            ),
+            ("context[\"approval\"].source == \"x\"", vec![], true, of(&[])),
+            ("context[\"walls\"] == 1 && context.past.grants == 0", vec![], false, of(&["walls", "past"])),
         ] {
             let (text, json) = looks(odd);
             assert_eq!(text, None, "{odd}");
-            assert_eq!(json, Looks { args, approval }, "{odd}");
+            assert_eq!(json, Looks { args, approval, context }, "{odd}");
         }
     }
 }

@@ -99,18 +99,20 @@ fn quoted(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use cedar_policy::{Entities, Request, Schema};
     use env_contracts::{Assurance, BoundFacts, Span};
     use serde_json::json;
 
     use super::*;
+    use crate::context::Attributes;
     use crate::request::{Approval, Prepared};
     use crate::sample::Sample;
-    use crate::{GivenScope, Source, cases};
+    use crate::scene::Scene;
+    use crate::{Facts, GivenScope, Source, cases};
 
     /// Facts in which nothing that may be there is missing.
-    fn full() -> Sample {
+    pub(crate) fn full() -> Sample {
         let mut manifest = cases::example().unwrap();
         manifest.input = json!({ "type": "object", "properties": {
             "line": { "type": "string", "x-glovebox-argv": true }, "n": { "type": "integer" },
@@ -146,8 +148,10 @@ mod tests {
         let bare = cases::plain(&cases::example().unwrap(), false).unwrap();
         for sample in [full(), bare] {
             let (schema, _) = Schema::from_cedarschema_str(&of(&[&sample.manifest])).unwrap();
-            let prepared = sample.facts(Prepared::new).unwrap();
-            assert_eq!(prepared.unseen, Vec::<Vec<String>>::new());
+
+            let all = |facts: &Facts<'_>| Prepared::new(facts, Scene::new(facts)?.into(), Attributes::ALL);
+            let prepared = sample.facts(all).unwrap();
+            assert_eq!(prepared.unseen(), Vec::<Vec<String>>::new());
             let approval = Approval {
                 assurance: Assurance::Passkey,
                 classes: vec!["a"],
@@ -160,7 +164,7 @@ mod tests {
                 let [principal, action, resource] = [principal, action, resource].map(|uid| uid.unwrap().clone());
                 Request::new(principal, action, resource, made.context().unwrap().clone(), Some(&schema)).unwrap();
             }
-            Entities::from_entities(prepared.entities.iter().cloned(), Some(&schema)).unwrap();
+            Entities::from_entities(prepared.entities().iter().cloned(), Some(&schema)).unwrap();
         }
     }
 }

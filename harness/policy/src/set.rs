@@ -10,9 +10,11 @@ use env_contracts::{Assurance, Digest, Manifest, Name, Principal, Verdict};
 
 use crate::approvers::Approvers;
 use crate::check;
+use crate::context::Attributes;
 use crate::error::{PolicyError, PolicyProblem};
 use crate::request::{Approval, Prepared};
 use crate::rules::{File, Known, Rules};
+use crate::scene::Scenes;
 use crate::source::Sources;
 use crate::stamp;
 use crate::{Decision, Explanation, Facts, GivenScope, Policy, Reason, Rule, Source};
@@ -27,6 +29,7 @@ pub struct PolicySet {
     pub(crate) paths: Vec<PathBuf>,
     authorizer: Authorizer,
     revision: Digest,
+    scenes: Scenes,
 }
 
 impl PolicySet {
@@ -95,6 +98,7 @@ impl PolicySet {
             paths: sources.paths.clone(),
             authorizer: Authorizer::new(),
             revision: sources.revision(),
+            scenes: Scenes::default(),
         };
         (set, problems)
     }
@@ -115,7 +119,7 @@ impl PolicySet {
         let mut answer = Answer::default();
         let mut errors = Vec::new();
         for rules in rules.filter(|rules| !rules.is_empty()) {
-            let response = self.authorizer.is_authorized(request, rules, &case.prepared.entities);
+            let response = self.authorizer.is_authorized(request, rules, case.prepared.entities());
             // Cedar leaves out a rule that fails, and a forbid that is left out
             // must not become an allow.
             errors.extend(response.diagnostics().errors().map(|error| self.failed(error)));
@@ -125,7 +129,10 @@ impl PolicySet {
                 CedarDecision::Deny => answer.forbids.extend(decided),
             }
         }
-        // In an order of its own: Cedar's is not the same every time.
+        // In an order of their own: Cedar's is not the same every time.
+        for known in [&mut answer.permits, &mut answer.forbids] {
+            known.sort_unstable_by_key(|known| &known.rule);
+        }
         errors.sort();
         errors.dedup();
         if errors.is_empty() { Ok(answer) } else { Err(errors) }
@@ -145,7 +152,7 @@ impl PolicySet {
 
     /// Rules that look where a value is that they can't see.
     fn blind(&self, case: &Case<'_>) -> Vec<String> {
-        let unseen = &case.prepared.unseen;
+        let unseen = case.prepared.unseen();
         if unseen.is_empty() {
             return Vec::new();
         }
@@ -205,19 +212,22 @@ impl PolicySet {
     }
 
     fn decided(&self, facts: &Facts<'_>) -> Result<Decision, Vec<String>> {
-        let prepared = Prepared::new(facts).map_err(|fault| vec![fault])?;
         let manifest = facts.tool.manifest;
-        let case = Case { prepared, name: manifest.name.as_str(), capability: manifest.capability().to_string() };
+        let (name, capability) = (manifest.name.as_str(), manifest.capability().to_string());
+        let groups = self.rules.groups.concerning(name, &capability);
+        let wanted = groups.iter().fold(Attributes::default(), |wanted, group| wanted.and(group.wanted));
+        let scene = self.scenes.of(facts);
+        let prepared = scene.and_then(|scene| Prepared::new(facts, scene, wanted)).map_err(|fault| vec![fault])?;
+        let case = Case { prepared, name, capability };
         let blind = self.blind(&case);
         if !blind.is_empty() {
             return Err(blind);
         }
-        let groups = self.rules.groups.concerning(case.name, &case.capability);
         let approval = self.counted(facts);
         let request = case.request(approval.as_ref())?;
         let fixed = self.evaluate(&case, &request, groups.iter().map(|group| &group.fixed))?;
         let asked: Vec<Cow<'_, CedarSet>> =
-            groups.iter().map(|group| group.asked(&self.authorizer, &request, &case.prepared.entities)).collect();
+            groups.iter().map(|group| group.asked(&self.authorizer, &request, case.prepared.entities())).collect();
         let first = fixed.and(self.evaluate(&case, &request, asked.iter().map(AsRef::as_ref))?);
         let unnamed = first.unnamed(facts);
         let missing = approval.is_none() && (facts.always_ask || !unnamed.is_empty());
