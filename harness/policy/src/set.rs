@@ -1,23 +1,23 @@
 //! A policy: rules and approvers, and how they decide.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use cedar_policy::{Authorizer, Decision as CedarDecision, PolicySet as CedarSet, Request};
+use cedar_policy::{PolicyId, Request};
 use env_contracts::{Assurance, Digest, Manifest, Name, Principal, Verdict};
 
 use crate::approvers::Approvers;
 use crate::check;
 use crate::context::Attributes;
 use crate::error::{PolicyError, PolicyProblem};
+use crate::groups::Ready;
 use crate::request::{Approval, Prepared};
 use crate::rules::{File, Known, Rules};
 use crate::scene::Scenes;
 use crate::source::Sources;
 use crate::stamp;
-use crate::{Decision, Explanation, Facts, GivenScope, Policy, Reason, Rule, Source};
+use crate::{Decision, Effect, Explanation, Facts, GivenScope, Policy, Reason, Rule, Source};
 
 /// A policy that was read, and checked or known to have been checked.
 pub struct PolicySet {
@@ -27,7 +27,6 @@ pub struct PolicySet {
     pub(crate) files: Vec<(String, String)>,
     pub(crate) tests: Vec<File>,
     pub(crate) paths: Vec<PathBuf>,
-    authorizer: Authorizer,
     revision: Digest,
     scenes: Scenes,
 }
@@ -96,7 +95,6 @@ impl PolicySet {
             files: sources.rules.iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
             tests: sources.tests.clone(),
             paths: sources.paths.clone(),
-            authorizer: Authorizer::new(),
             revision: sources.revision(),
             scenes: Scenes::default(),
         };
@@ -114,40 +112,38 @@ impl PolicySet {
         &'a self,
         case: &Case<'_>,
         request: &Request,
-        rules: impl Iterator<Item = &'r CedarSet>,
+        rules: impl Iterator<Item = &'r Ready>,
     ) -> Result<Answer<'a>, Vec<String>> {
         let mut answer = Answer::default();
         let mut errors = Vec::new();
-        for rules in rules.filter(|rules| !rules.is_empty()) {
-            let response = self.authorizer.is_authorized(request, rules, case.prepared.entities());
-            // Cedar leaves out a rule that fails, and a forbid that is left out
-            // must not become an allow.
-            errors.extend(response.diagnostics().errors().map(|error| self.failed(error)));
-            let decided = response.diagnostics().reason().filter_map(|id| self.rules.known.get(id));
-            match response.decision() {
-                CedarDecision::Allow => answer.permits.extend(decided),
-                CedarDecision::Deny => answer.forbids.extend(decided),
+        for rule in rules {
+            let held = rule.holds(request, case.prepared.entities());
+            match (held, self.rules.known.get(&rule.id)) {
+                (Ok(false), Some(_)) => {}
+                (Ok(true), Some(known)) if known.rule.effect == Effect::Permit => answer.permits.push(known),
+                (Ok(true), Some(known)) => answer.forbids.push(known),
+                // A rule that fails is not left out: a forbid that is must not
+                // become an allow.
+                (Err(error), _) => errors.push(self.failed(&rule.id, &error)),
+                (Ok(_), None) => errors.push(self.failed(&rule.id, "it is not among the rules")),
             }
         }
-        // In an order of their own: Cedar's is not the same every time.
+        // In an order of their own, not that in which they were read.
         for known in [&mut answer.permits, &mut answer.forbids] {
             known.sort_unstable_by_key(|known| &known.rule);
+            known.dedup_by_key(|known| &known.rule);
         }
         errors.sort();
         errors.dedup();
         if errors.is_empty() { Ok(answer) } else { Err(errors) }
     }
 
-    fn failed(&self, error: &cedar_policy::AuthorizationError) -> String {
-        match error {
-            cedar_policy::AuthorizationError::PolicyEvaluationError(error) => {
-                let place = match self.rules.place(error.policy_id()) {
-                    (file, Some(line)) => format!("{file}:{line}"),
-                    (file, None) => file,
-                };
-                format!("rule `{}` ({place}): {}", error.policy_id(), error.inner())
-            }
-        }
+    fn failed(&self, id: &PolicyId, error: &str) -> String {
+        let place = match self.rules.place(id) {
+            (file, Some(line)) => format!("{file}:{line}"),
+            (file, None) => file,
+        };
+        format!("rule `{id}` ({place}): {error}")
     }
 
     /// Rules that look where a value is that they can't see.
@@ -225,10 +221,11 @@ impl PolicySet {
         }
         let approval = self.counted(facts);
         let request = case.request(approval.as_ref())?;
-        let fixed = self.evaluate(&case, &request, groups.iter().map(|group| &group.fixed))?;
-        let asked: Vec<Cow<'_, CedarSet>> =
-            groups.iter().map(|group| group.asked(&self.authorizer, &request, case.prepared.entities())).collect();
-        let first = fixed.and(self.evaluate(&case, &request, asked.iter().map(AsRef::as_ref))?);
+        let fixed = groups.iter().flat_map(|group| &group.fixed).map(AsRef::as_ref);
+        let fixed = self.evaluate(&case, &request, fixed)?;
+        let asked = groups.iter().flat_map(|group| group.asked(&request, case.prepared.entities()));
+        let asked: Vec<&Ready> = asked.collect();
+        let first = fixed.and(self.evaluate(&case, &request, asked.iter().copied())?);
         let unnamed = first.unnamed(facts);
         let missing = approval.is_none() && (facts.always_ask || !unnamed.is_empty());
         if first.allows() && !missing {
@@ -248,7 +245,7 @@ impl PolicySet {
                 scope: GivenScope::Once,
             };
             let request = case.request(Some(&approval))?;
-            let answer = fixed.and(self.evaluate(&case, &request, asked.iter().map(AsRef::as_ref))?);
+            let answer = fixed.and(self.evaluate(&case, &request, asked.iter().copied())?);
             if answer.allows() {
                 classes.push(name.clone());
                 permits.extend(answer.permits.iter().map(|known| (&known.rule, *known)));

@@ -1,14 +1,20 @@
 //! Decisions upon what rules look at, against decisions upon everything.
 
-use env_contracts::{Assurance, Label};
+use std::collections::BTreeSet;
+
+use cedar_policy::{Authorizer, Decision as CedarDecision};
+use env_contracts::{Assurance, Label, Name, Verdict};
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
 use serde_json::json;
 
 use crate::context::Attributes;
+use crate::request::{Approval, Prepared};
 use crate::rules::File;
 use crate::sample::{Answered, Sample};
+use crate::scene::Scene;
 use crate::source::{SHIPPED, Sources};
-use crate::{DeltaFact, GivenScope, Policy as _, PolicySet, Source, cases, schema};
+use crate::{DeltaFact, Facts, GivenScope, Policy as _, PolicySet, Source, cases, schema};
 
 /// Conditions over every attribute, in every notation: those that hold, those
 /// that don't, and those that fail where something is absent.
@@ -130,6 +136,54 @@ proptest! {
                 prop_assert_eq!(some.explain(facts), all.explain(facts));
                 Ok(())
             })?;
+        }
+    }
+}
+
+/// What Cedar's authorizer says of all rules, and what we say of those that
+/// concern an action, in groups and without their scopes.
+fn held_together(set: &PolicySet, facts: &Facts<'_>) -> Result<(), TestCaseError> {
+    let decision = set.decide(facts);
+    let prepared = Prepared::new(facts, Scene::new(facts).unwrap().into(), Attributes::ALL).unwrap();
+    let given = facts.approval.map(|given| Approval {
+        assurance: given.assurance,
+        classes: given.classes.iter().map(Name::as_str).collect(),
+        source: given.source,
+        scope: given.scope,
+    });
+    let request = prepared.request(given.as_ref()).unwrap();
+    let cedar = Authorizer::new().is_authorized(&request, &set.rules.all().unwrap(), prepared.entities());
+    let (reasons, errors) = (cedar.diagnostics().reason(), cedar.diagnostics().errors().count());
+    let reasons: BTreeSet<String> = reasons.map(ToString::to_string).collect();
+    let ours: BTreeSet<String> = decision.rules.iter().map(|rule| rule.id.clone()).collect();
+    let (cedar, word) = (cedar.decision(), format!("{request:?} {decision:?}"));
+    match (cedar, decision.verdict) {
+        _ if errors > 0 => prop_assert!(!decision.errors.is_empty(), "{}", word),
+        (CedarDecision::Allow, Verdict::Allow) => prop_assert_eq!(ours, reasons, "{}", word),
+        (CedarDecision::Allow, _) => prop_assert!(false, "{}", word),
+        (CedarDecision::Deny, Verdict::Allow) => prop_assert!(false, "{}", word),
+        // Whom to ask, Cedar does not know.
+        (CedarDecision::Deny, _) => {}
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn cedars_authorizer_decides_the_same(
+        rules in prop::collection::vec(rule(), 1..5), shipped: bool, samples in prop::collection::vec(facts(), 1..4),
+    ) {
+        let mut rules = rules.concat();
+        if shipped {
+            rules.push_str(SHIPPED[0].1);
+        }
+        let set = set(&rules);
+        for mut sample in samples {
+            // What only our own code decides.
+            (sample.always_ask, sample.delta, sample.arguments) = (false, Vec::new(), json!({}));
+            sample.facts(|facts| held_together(&set, facts))?;
         }
     }
 }
