@@ -218,7 +218,7 @@ fn does(offer: &glovebox_events::Offer) -> String {
 pub(crate) fn replayed(events: &[Logged], id: &Id) -> Option<Approval> {
     let (mut action, mut found) = (None, None);
     for logged in events.iter().filter(|logged| logged.event.action.is_some()) {
-        let (next, _) = step(action, &logged.log, &logged.event).ok()?;
+        let next = step(action, &logged.log, &logged.event).ok()?;
         if let Some(approval) = next.approval.as_ref().filter(|approval| approval.id == *id) {
             found = Some(approval.clone());
         }

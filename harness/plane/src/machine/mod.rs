@@ -1,7 +1,9 @@
 //! The state machine of an action.
 //!
-//! [`step`] is pure: state and event in, state and effects out. Time and ids
-//! stand in the events. Nothing else changes an [`Action`]; what the store
+//! [`step`] is pure: state and event in, state out. Time and ids stand in the
+//! events. What has to be done follows from the state: the service runs what
+//! it brought to [`ActionState::Running`], and whoever waits for a change is
+//! woken by the store. Nothing else changes an [`Action`]; what the store
 //! keeps and what a replay of the log yields are both sums of `step`.
 //!
 //! It is also what refuses: an event that must not follow is
@@ -25,26 +27,6 @@ use glovebox_events::{Action, ActionState, Approval, ApprovalState, Event, LogKe
 /// The version of a goal that nobody changed.
 pub(crate) const FIRST_GOAL: u32 = 1;
 
-/// What has to be done because of an event, once it is durable. Whoever waits
-/// for a change needs no word of its own: the store wakes them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// Tell those who may answer.
-    Ask {
-        /// What they are asked.
-        approval: Id,
-    },
-    /// Take the card away, everywhere: it was answered, or is needed no more.
-    Retire {
-        /// Which approval.
-        approval: Id,
-    },
-    /// Run it.
-    Run,
-    /// Stop the run.
-    StopRun,
-}
-
 /// An event that must not follow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{event}` can't follow in state `{state}`: {why}")]
@@ -57,18 +39,17 @@ pub struct Illegal {
     pub why: &'static str,
 }
 
-/// What an action is after an event, and what has to be done about it.
+/// What an action is after an event.
 ///
 /// # Errors
 /// [`Illegal`] for an event that must not follow.
-pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Action, Vec<Effect>), Illegal> {
-    let Some(mut action) = state else { return begin(log, event).map(|action| (action, Vec::new())) };
+pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<Action, Illegal> {
+    let Some(mut action) = state else { return begin(log, event) };
     let from = action.state;
     let illegal = |why| Illegal { event: event.what.name(), state: from.as_str(), why };
     let require = |holds: bool, why| if holds { Ok(()) } else { Err(illegal(why)) };
     require(event.action.as_ref() == Some(&action.id), "it is another action's")?;
     require(!from.ended() || matches!(event.what, What::Erased { .. }), "the action has ended")?;
-    let mut effects = Vec::new();
     match &event.what {
         What::Requested { .. } => return Err(illegal("it was asked for already")),
         What::Reaffirmed { goal, turn } => {
@@ -117,7 +98,6 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             require(approval.revision == action.revision, "it is for another plan")?;
             require(action.digest.as_ref() == Some(&approval.digest), "it is for another plan")?;
             require(action.intent.as_ref() == Some(&approval.intent), "it is for another intent")?;
-            effects.push(Effect::Ask { approval: approval.id.clone() });
             action.approval = Some((**approval).clone());
             action.state = ActionState::WaitingApproval;
         }
@@ -125,21 +105,20 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             let asks = action.asks;
             let approval = waiting(&mut action, &answer.approval).ok_or_else(|| illegal("it does not wait"))?;
             answers::answered(approval, answer, asks, event.at_ms).map_err(illegal)?;
-            effects.push(Effect::Retire { approval: answer.approval.clone() });
             action.state = answers::state_after(answer.answer, action.asks);
             if let Some(edit) = &answer.edit {
                 action.edit = Some(edit.clone());
             }
         }
         What::ApprovalExpired { approval } => {
-            close(&mut action, approval, ApprovalState::Expired, &mut effects).map_err(illegal)?;
+            close(&mut action, approval, ApprovalState::Expired).map_err(illegal)?;
         }
         What::ApprovalWithdrawn { approval, .. } => {
-            close(&mut action, approval, ApprovalState::Withdrawn, &mut effects).map_err(illegal)?;
+            close(&mut action, approval, ApprovalState::Withdrawn).map_err(illegal)?;
         }
         What::Drifted { approval, .. } => {
             require(from == ActionState::Authorized, "nothing was approved")?;
-            close(&mut action, approval, ApprovalState::Drifted, &mut effects).map_err(illegal)?;
+            close(&mut action, approval, ApprovalState::Drifted).map_err(illegal)?;
             (action.decided, action.intent, action.digest) = (None, None, None);
             // What would run now is another plan, and is asked about as that.
             action.state = ActionState::Requested;
@@ -151,16 +130,12 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             action.right = Some(right.clone());
             action.holder = Some(holder.clone());
             action.state = ActionState::Running;
-            effects.push(Effect::Run);
         }
         What::StopAsked { stop } => {
             // Whoever wants it sooner is heard.
             let until = |stop: &glovebox_events::StopAsked| stop.grace_ms.unwrap_or_default();
             if action.stop.as_ref().is_none_or(|known| until(stop) < until(known)) {
                 action.stop = Some(stop.clone());
-            }
-            if from == ActionState::Running {
-                effects.push(Effect::StopRun);
             }
         }
         What::HolderLost { holder } => {
@@ -180,7 +155,7 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
             action.end = Some(end.clone());
         }
         // What was erased is beside the log; what the action is stays.
-        What::Erased { .. } => return Ok((action, effects)),
+        What::Erased { .. } => return Ok(action),
         What::Session { .. }
         | What::Task { .. }
         | What::Question { .. }
@@ -194,7 +169,7 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<(Actio
     action.version += 1;
     // A clock that jumps back does not make later things earlier.
     action.changed_ms = action.changed_ms.max(event.at_ms);
-    Ok((action, effects))
+    Ok(action)
 }
 
 fn begin(log: &LogKey, event: &Event) -> Result<Action, Illegal> {
@@ -246,14 +221,13 @@ fn waiting<'a>(action: &'a mut Action, id: &Id) -> Option<&'a mut Approval> {
 }
 
 /// An approval that nobody can use any more.
-fn close(action: &mut Action, id: &Id, state: ApprovalState, effects: &mut Vec<Effect>) -> Result<(), &'static str> {
+fn close(action: &mut Action, id: &Id, state: ApprovalState) -> Result<(), &'static str> {
     let open = |approval: &&mut Approval| {
         approval.id == *id && matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved)
     };
     let approval = action.approval.as_mut().filter(open).ok_or("it is not open")?;
     approval.state = state;
     action.state = ActionState::Validated;
-    effects.push(Effect::Retire { approval: id.clone() });
     Ok(())
 }
 

@@ -77,7 +77,7 @@ impl Live {
                 let key = (tenant.clone(), id);
                 let before = self.actions.remove(&key);
                 let stepped = step(before, &logged.log, &logged.event);
-                let (action, _) = stepped.map_err(|illegal: Illegal| error(illegal.to_string()))?;
+                let action = stepped.map_err(|illegal: Illegal| error(illegal.to_string()))?;
                 self.actions.insert(key, action);
             }
         }

@@ -12,7 +12,6 @@ use super::flight::{Flight, Halt, Step};
 use super::journal::Lost;
 use super::running::{micros, unless_stopped};
 use super::{ActionService, halting, standing};
-use crate::machine::Effect;
 use crate::observe::Refusal;
 use crate::planning::Planned;
 use crate::slots::{Slot, Slots};
@@ -131,30 +130,24 @@ impl ActionService {
         let holder = self.parts.holders.me().clone();
         flight.journal.event(now, What::Claimed { right, digest, holder })?;
         let mut carried = Carried { service: self.clone(), action: Some(flight.action().clone()) };
-        let effects = if first {
+        if first {
             flight.journal.condition(Condition::NotHalted);
             // What a person approved outlives its turn.
             let standing = flight.standing.condition(flight.action(), !approved);
             flight.journal.condition(standing);
-            match flight.journal.commit(store).await {
-                Ok(effects) => effects,
-                Err(Lost::Refused(Conflict::Task(Moved::Goal))) if approved => {
-                    carried.action = None;
-                    return Err(Halt::Changed);
-                }
-                Err(lost) => {
-                    carried.action = None;
-                    return Err(self.unclaimed(flight, lost));
-                }
+            if let Err(lost) = flight.journal.commit(store).await {
+                carried.action = None;
+                return Err(match lost {
+                    Lost::Refused(Conflict::Task(Moved::Goal)) if approved => Halt::Changed,
+                    lost => self.unclaimed(flight, lost),
+                });
             }
         } else if let Some(halt) = store.halted()? {
             carried.action = None;
             flight.journal.back();
             return Err(Refusal::from(halting::halted(&halt)).into());
-        } else {
-            flight.journal.effects()
-        };
-        if !effects.contains(&Effect::Run) {
+        }
+        if flight.state() != ActionState::Running {
             // Only the machine lets anything run.
             return Err(Halt::Failed(Problem::new(Code::BackendError, "a claim did not lead to a run")));
         }

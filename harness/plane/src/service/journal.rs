@@ -8,7 +8,7 @@ use glovebox_events::{Action, Asks, Event, LogKey, Owner, Payload, PayloadRole, 
 use glovebox_store::{Commit, Condition, Conflict, Record, Store, StoreError, Thing};
 use serde::Serialize;
 
-use crate::machine::{Effect, Illegal, step};
+use crate::machine::{Illegal, step};
 
 /// An action as it is now, and what of it the store does not know yet.
 pub(crate) struct Journal {
@@ -21,7 +21,6 @@ pub(crate) struct Journal {
     payloads: Vec<Payload>,
     records: Vec<Record>,
     conditions: Vec<Condition>,
-    effects: Vec<Effect>,
     /// What to go back to where the next step is not taken.
     mark: Option<Mark>,
 }
@@ -32,7 +31,6 @@ struct Mark {
     events: usize,
     payloads: usize,
     records: usize,
-    effects: usize,
 }
 
 /// Why something could not be written down.
@@ -59,7 +57,6 @@ impl Journal {
             payloads: Vec::new(),
             records: Vec::new(),
             conditions: Vec::new(),
-            effects: Vec::new(),
             mark: None,
         }
     }
@@ -94,11 +91,10 @@ impl Journal {
         let event = Event { at_ms, action: Some(self.id.clone()), what };
         // A copy, so that an event that must not follow changes nothing.
         let stepped = step(self.now.clone(), &self.log, &event);
-        let (action, effects) = stepped.map_err(|illegal: Illegal| {
+        let action = stepped.map_err(|illegal: Illegal| {
             Problem::new(Code::BackendError, format!("the action plane took a wrong step: {illegal}"))
         })?;
         self.now = Some(action);
-        self.effects.extend(effects);
         self.events.push(event);
         Ok(())
     }
@@ -141,7 +137,6 @@ impl Journal {
             events: self.events.len(),
             payloads: self.payloads.len(),
             records: self.records.len(),
-            effects: self.effects.len(),
         });
     }
 
@@ -153,22 +148,14 @@ impl Journal {
             self.events.truncate(mark.events);
             self.payloads.truncate(mark.payloads);
             self.records.truncate(mark.records);
-            self.effects.truncate(mark.effects);
             self.conditions.clear();
         }
     }
 
-    /// What has to be done about what happened, where it need not be durable
-    /// before.
-    pub(crate) fn effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.effects)
-    }
-
-    /// Writes everything down in one transaction, and says what has to be
-    /// done about it.
-    pub(crate) async fn commit(&mut self, store: &dyn Store) -> Result<Vec<Effect>, Lost> {
+    /// Writes everything down in one transaction.
+    pub(crate) async fn commit(&mut self, store: &dyn Store) -> Result<(), Lost> {
         if self.events.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let mut conditions = self.conditions.clone();
         let mut records = self.records.clone();
@@ -191,7 +178,7 @@ impl Journal {
                 self.records.clear();
                 self.conditions.clear();
                 self.mark = None;
-                Ok(std::mem::take(&mut self.effects))
+                Ok(())
             }
             Err(StoreError::Conflict(Conflict::Version { of: Thing::Action(id), .. })) if id == self.id => {
                 Err(Lost::Changed)
@@ -211,7 +198,6 @@ impl Journal {
         self.recorded = onto.version;
         self.mark = None;
         self.now = Some(onto);
-        self.effects.clear();
         for event in events {
             if event.action.is_some() { self.event(event.at_ms, event.what)? } else { self.events.push(event) }
         }

@@ -245,7 +245,7 @@ proptest! {
         for (choice, fits, number, at_ms) in moves {
             let choice = if action.is_none() { 0 } else { choice };
             let event = event(at_ms, made(choice, fits, number, action.as_ref()));
-            let Ok((next, _)) = step(action.clone(), &log(), &event) else { continue };
+            let Ok(next) = step(action.clone(), &log(), &event) else { continue };
             if let Some(before) = &action {
                 rightful(before, &event.what);
                 let counts = !matches!(event.what, What::Erased { .. });

@@ -140,10 +140,10 @@ pub(crate) fn failed(kind: OutcomeKind) -> What {
 pub(crate) fn after(events: &[What]) -> Option<Action> {
     events.iter().fold(None, |action, what| {
         let stepped = step(action, &log(), &event(1, what.clone()));
-        Some(stepped.unwrap_or_else(|illegal| panic!("{illegal}")).0)
+        Some(stepped.unwrap_or_else(|illegal| panic!("{illegal}")))
     })
 }
 
 pub(crate) fn follows(action: Option<Action>, what: What) -> Result<Action, Illegal> {
-    step(action, &log(), &event(1, what)).map(|(action, _)| action)
+    step(action, &log(), &event(1, what))
 }
