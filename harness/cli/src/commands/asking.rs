@@ -1,9 +1,8 @@
 //! Putting a question on the terminal, and taking the answer there.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use env_contracts::{Code, Id, Name, Problem};
 use glovebox_identity::{Approver, Approvers};
@@ -13,6 +12,7 @@ use glovebox_runtime::job::Frame;
 use super::approvals::{card_lines, lasts};
 use crate::args::{AskMode, ContextArgs};
 use crate::config::Config;
+use crate::keyboard::{Keyboard, Typed};
 use crate::progress::Line;
 use crate::{house, who};
 
@@ -49,8 +49,8 @@ struct Here {
     service: ActionService,
     approvers: std::path::PathBuf,
     runtime: tokio::runtime::Handle,
-    /// The question that is on the terminal: one at a time.
-    busy: Arc<Mutex<()>>,
+    /// The approval that is asked about here, while it needs an answer.
+    open: Arc<Mutex<Option<Id>>>,
     /// Whether the last one was answered here.
     answered: Arc<AtomicBool>,
 }
@@ -61,7 +61,7 @@ impl Watcher {
             service: service.clone(),
             approvers: house::approvers_path(config),
             runtime: tokio::runtime::Handle::current(),
-            busy: Arc::default(),
+            open: Arc::default(),
             answered: Arc::default(),
         });
         Self { line, here }
@@ -83,15 +83,19 @@ impl Watch for Watcher {
             return;
         };
         self.line.hush();
-        let (service, approvers) = (here.service.clone(), here.approvers.clone());
-        let (runtime, busy, shown) = (here.runtime.clone(), here.busy.clone(), card.clone());
-        let answered = here.answered.clone();
-        // A thread of its own: it waits for a key for as long as it takes, and
-        // is left behind when the answer comes from elsewhere.
+        *open(&here.open) = Some(card.approval.clone());
+        let question = Question {
+            service: here.service.clone(),
+            runtime: here.runtime.clone(),
+            approvers: here.approvers.clone(),
+            card: card.clone(),
+            open: here.open.clone(),
+            answered: here.answered.clone(),
+        };
+        // A thread of its own: it waits for a key for as long as it takes, or
+        // until the answer comes from elsewhere.
         let asking = std::thread::Builder::new().name("question".into()).spawn(move || {
-            let _one = busy.lock().unwrap_or_else(PoisonError::into_inner);
-            answered.store(false, Ordering::SeqCst);
-            if let Err(problem) = question(&service, &runtime, &approvers, &shown, &answered) {
+            if let Err(problem) = question.put() {
                 crate::print::problem(&problem);
             }
         });
@@ -101,95 +105,130 @@ impl Watch for Watcher {
     }
 
     fn retired(&self, approval: &Id) {
-        if self.here.as_ref().is_some_and(|here| !here.answered.load(Ordering::SeqCst)) {
+        let Some(here) = &self.here else { return };
+        open(&here.open).take_if(|asked| asked == approval);
+        if !here.answered.load(Ordering::SeqCst) {
             note(&format!("\napproval {approval} was answered elsewhere, or is needed no more"));
         }
     }
 }
 
-/// Shows a card and takes answers until one counts, or none is needed.
-/// `answered` says whether one was given here, before anybody can see it.
-fn question(
-    service: &ActionService,
-    runtime: &tokio::runtime::Handle,
-    approvers: &std::path::Path,
-    card: &Card,
-    answered: &AtomicBool,
-) -> Result<(), Problem> {
-    {
+fn open(asked: &Mutex<Option<Id>>) -> MutexGuard<'_, Option<Id>> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One question on this terminal.
+struct Question {
+    service: ActionService,
+    runtime: tokio::runtime::Handle,
+    approvers: std::path::PathBuf,
+    card: Card,
+    open: Arc<Mutex<Option<Id>>>,
+    answered: Arc<AtomicBool>,
+}
+
+impl Question {
+    fn needed(&self) -> bool {
+        open(&self.open).as_ref() == Some(&self.card.approval)
+    }
+
+    /// Shows the card, once no other is on this terminal, and takes answers until one counts
+    /// or none is needed. Whether one was given here is known before anybody can see it.
+    fn put(&self) -> Result<(), Problem> {
+        let id = &self.card.approval;
+        let busy = || {
+            note(&format!(
+                "approval {id} waits for its turn on this terminal; elsewhere: `glovebox approvals show {id}`"
+            ));
+        };
+        let Some(keyboard) = Keyboard::in_turn(busy, || self.needed()).map_err(unread)? else { return Ok(()) };
+        if !self.needed() {
+            return Ok(());
+        }
+        self.answered.store(false, Ordering::SeqCst);
+        self.show();
+        loop {
+            let prompt = "answer (a number, and what you have to say about it): ";
+            let line = match keyboard.line(prompt, || self.needed()).map_err(unread)? {
+                Typed::Line(line) => line,
+                Typed::Unneeded => return Ok(()),
+                Typed::Over => {
+                    note(&format!("no answer here: `glovebox approvals show {id}` from elsewhere"));
+                    return Ok(());
+                }
+            };
+            let text = line.trim();
+            let (number, say) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+            let at = number.parse::<usize>().ok().and_then(|at| at.checked_sub(1));
+            let Some(offer) = at.and_then(|at| self.card.offers.get(at)) else {
+                note(&format!("type a number from 1 to {}", self.card.offers.len()));
+                continue;
+            };
+            let say = say.trim();
+            let words = (!say.is_empty()).then(|| say.to_owned());
+            self.answered.store(true, Ordering::SeqCst);
+            let given = self.answer(&keyboard, &offer.id, words);
+            self.answered.store(given.is_ok(), Ordering::SeqCst);
+            match given {
+                Ok(()) => return Ok(()),
+                // Nothing can be answered any more: the action says what became of it.
+                Err(problem) if matches!(problem.code, Code::ApprovalClosed | Code::Expired) => return Ok(()),
+                Err(problem) => crate::print::problem(&problem),
+            }
+        }
+    }
+
+    fn show(&self) {
         let mut err = anstream::stderr().lock();
         let _ = writeln!(err);
-        for line in card_lines(card) {
+        for line in card_lines(&self.card) {
             let _ = writeln!(err, "{line}");
         }
-        for (at, offer) in card.offers.iter().enumerate() {
+        for (at, offer) in self.card.offers.iter().enumerate() {
             let _ = writeln!(err, "  [{}] {}{}", at + 1, crate::terminal::escaped_line(&offer.does), lasts(offer));
         }
     }
-    loop {
-        let Some(text) = ask("answer (a number, and what you have to say about it): ")? else {
-            note(&format!("no answer here: `glovebox approvals show {}` from elsewhere", card.approval));
-            return Ok(());
+
+    fn answer(&self, keyboard: &Keyboard, offer: &Id, words: Option<String>) -> Result<(), Problem> {
+        let reply = |words: Option<String>| Reply {
+            approval: self.card.approval.clone(),
+            seen: Some(self.card.plan.clone()),
+            answer: Answering::Offer { id: offer.clone(), narrowed: None },
+            words,
         };
-        let (number, say) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
-        let Some(offer) = number.parse::<usize>().ok().and_then(|at| card.offers.get(at.checked_sub(1)?)) else {
-            note(&format!("type a number from 1 to {}", card.offers.len()));
-            continue;
-        };
-        let say = say.trim();
-        let words = (!say.is_empty()).then(|| say.to_owned());
-        answered.store(true, Ordering::SeqCst);
-        let given = answer(service, runtime, approvers, card, &offer.id, words);
-        answered.store(given.is_ok(), Ordering::SeqCst);
-        match given {
-            Ok(()) => return Ok(()),
-            // Nothing can be answered any more: the action says what became of it.
-            Err(problem) if matches!(problem.code, Code::ApprovalClosed | Code::Expired) => return Ok(()),
-            Err(problem) => crate::print::problem(&problem),
+        let principal = who::principal();
+        let by = |key| Signed { principal: &principal, key, channel: channel("terminal") };
+        match self.runtime.block_on(self.service.answer(by(None), reply(words.clone()))) {
+            Err(problem) if problem.code == Code::NotEligible => {
+                // Somebody who is more than a user of this machine has to say so.
+                let known = Approvers::load(&self.approvers).map_err(|error| Problem::of(&error))?;
+                if known.list().is_empty() {
+                    return Err(problem.with_help(
+                        "this needs somebody who answers by passphrase: `glovebox approver add NAME` registers one",
+                    ));
+                }
+                let typed = keyboard.line("this needs a passphrase; your name: ", || self.needed());
+                let Typed::Line(name) = typed.map_err(unread)? else { return Ok(()) };
+                let name: Name = name.trim().parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
+                let typed = keyboard.secret(PASSPHRASE, || self.needed());
+                let Typed::Line(passphrase) = typed.map_err(unread)? else { return Ok(()) };
+                let key = known.unlock(&name, &passphrase).map_err(|error| Problem::of(&error))?;
+                self.runtime.block_on(self.service.answer(by(Some(&key)), reply(words))).map(drop)
+            }
+            answered => answered.map(drop),
         }
     }
 }
 
-fn answer(
-    service: &ActionService,
-    runtime: &tokio::runtime::Handle,
-    approvers: &std::path::Path,
-    card: &Card,
-    offer: &Id,
-    words: Option<String>,
-) -> Result<(), Problem> {
-    let reply = |words: Option<String>| Reply {
-        approval: card.approval.clone(),
-        seen: Some(card.plan.clone()),
-        answer: Answering::Offer { id: offer.clone(), narrowed: None },
-        words,
-    };
-    let principal = who::principal();
-    let by = |key| Signed { principal: &principal, key, channel: channel("terminal") };
-    match runtime.block_on(service.answer(by(None), reply(words.clone()))) {
-        Err(problem) if problem.code == Code::NotEligible => {
-            // Somebody who is more than a user of this machine has to say so.
-            let known = Approvers::load(approvers).map_err(|error| Problem::of(&error))?;
-            if known.list().is_empty() {
-                return Err(problem.with_help(
-                    "this needs somebody who answers by passphrase: `glovebox approver add NAME` registers one",
-                ));
-            }
-            let Some(name) = ask("this needs a passphrase; your name: ")? else { return Ok(()) };
-            let name: Name = name.trim().parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
-            let key = unlock(&known, &name, false)?;
-            runtime.block_on(service.answer(by(Some(&key)), reply(words))).map(drop)
-        }
-        answered => answered.map(drop),
-    }
-}
+/// The prompt for the passphrase of an approver.
+const PASSPHRASE: &str = "passphrase: ";
 
 /// The key of an approver, by passphrase.
 ///
 /// # Errors
 /// `credential-wrong`, `usage` where there is nowhere to type it.
 pub(super) fn unlock(approvers: &Approvers, name: &Name, from_stdin: bool) -> Result<Approver, Problem> {
-    let passphrase = passphrase("passphrase: ", from_stdin)?;
+    let passphrase = passphrase(PASSPHRASE, from_stdin)?;
     approvers.unlock(name, &passphrase).map_err(|error| Problem::of(&error))
 }
 
@@ -204,47 +243,19 @@ pub(super) fn passphrase(prompt: &str, from_stdin: bool) -> Result<String, Probl
         read.map_err(|error| Problem::new(Code::Usage, format!("standard input: {error}")))?;
         return Ok(line.trim_end_matches(['\n', '\r']).to_owned());
     }
-    rpassword::prompt_password(prompt).map_err(|error| {
-        Problem::new(Code::Usage, format!("there is no terminal to type a passphrase on: {error}"))
+    let no_terminal = |why: &str| {
+        Problem::new(Code::Usage, format!("there is no terminal to type a passphrase on: {why}"))
             .with_help("use --passphrase-stdin")
-    })
-}
-
-/// A line that a person types, after the question: what was typed before it
-/// answers nothing. `None`: there will be no more.
-fn ask(prompt: &str) -> Result<Option<String>, Problem> {
-    let failed = |errno: rustix::io::Errno| {
-        Problem::new(Code::Usage, format!("standard input: {}", std::io::Error::from(errno)))
     };
-    let stdin = rustix::stdio::stdin();
-    let mut byte = [0];
-    while ready(stdin) && rustix::io::read(stdin, &mut byte).map_err(failed)? > 0 {}
-    {
-        let mut err = anstream::stderr().lock();
-        let _ = write!(err, "{prompt}");
-        let _ = err.flush();
+    let keyboard = Keyboard::of_process().map_err(|error| no_terminal(&error.to_string()))?;
+    match keyboard.secret(prompt, || true).map_err(|error| no_terminal(&error.to_string()))? {
+        Typed::Line(line) => Ok(line),
+        Typed::Over | Typed::Unneeded => Err(no_terminal("it was closed")),
     }
-    // Byte by byte, and not ahead: the next question has lines of its own.
-    let mut line = Vec::new();
-    loop {
-        match rustix::io::read(stdin, &mut byte) {
-            Ok(0) if line.is_empty() => return Ok(None),
-            Ok(0) => break,
-            Ok(_) if byte[0] == b'\n' => break,
-            Ok(_) => line.push(byte[0]),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(failed(errno)),
-        }
-    }
-    Ok(Some(String::from_utf8_lossy(&line).trim().to_owned()))
 }
 
-/// Whether something was typed already.
-fn ready(stdin: BorrowedFd<'_>) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut polled, Some(&now)).is_ok_and(|count| count > 0) && polled[0].revents().contains(PollFlags::IN)
+fn unread(error: std::io::Error) -> Problem {
+    Problem::new(Code::Usage, format!("the terminal can't be read: {error}"))
 }
 
 fn note(line: &str) {

@@ -20,7 +20,7 @@ use super::{approvals, arguments, files, printed};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::progress::Progress;
-use crate::{house, print, who};
+use crate::{house, keyboard, print, who};
 
 /// One action at a time: a small pool is enough and starts faster.
 pub(super) const SLOTS: u32 = 1;
@@ -100,6 +100,7 @@ pub(super) fn drive(
     // A thread that is stuck in a call of the kernel's, or that waits for a
     // key on the terminal, must not keep us.
     runtime.shutdown_background();
+    keyboard::restore();
     progress.end();
     submitted.map(Answer)
 }
@@ -118,6 +119,7 @@ async fn interrupt(stop: Stop) {
             _ = hup.recv() => {}
         }
         if stop.is_requested() {
+            keyboard::restore();
             #[expect(clippy::exit, reason = "asked twice: nothing is left to tidy up for")]
             std::process::exit(i32::from(Code::Interrupted.exit_code()));
         }

@@ -18,24 +18,17 @@ const GIVEN_UP: &str = "120";
 
 impl Terminal {
     fn new(house: &House, args: &[String]) -> Self {
-        let quoted: Vec<String> =
-            std::iter::once(env!("CARGO_BIN_EXE_glovebox")).chain(args.iter().map(String::as_str)).map(quote).collect();
+        Self::of_shell(house, &format!("exec {}", glovebox(args)))
+    }
+
+    fn of_shell(house: &House, line: &str) -> Self {
         let mut command = house.command();
         let (env, folder) = (
             command.get_envs().map(|(k, v)| (k.to_owned(), v.map(ToOwned::to_owned))).collect::<Vec<_>>(),
             house.workspace(),
         );
         command = other("timeout");
-        command.args([
-            GIVEN_UP,
-            "script",
-            "--quiet",
-            "--return",
-            "--flush",
-            "--command",
-            &format!("exec {}", quoted.join(" ")),
-            "/dev/null",
-        ]);
+        command.args([GIVEN_UP, "script", "--quiet", "--return", "--flush", "--command", line, "/dev/null"]);
         command.current_dir(folder).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for (name, value) in env {
             command.env(name, value.unwrap_or_default());
@@ -81,6 +74,12 @@ fn other(program: &str) -> std::process::Command {
     std::process::Command::new(program)
 }
 
+/// The program with these arguments, as a shell takes it.
+fn glovebox(args: &[String]) -> String {
+    let words = std::iter::once(env!("CARGO_BIN_EXE_glovebox")).chain(args.iter().map(String::as_str));
+    words.map(quote).collect::<Vec<_>>().join(" ")
+}
+
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
@@ -103,7 +102,7 @@ fn the_card_is_shown_and_a_number_answers_it() {
     terminal.types("99\n");
     assert!(terminal.until(PROMPT).contains("type a number from 1 to"), "a wrong number is no answer");
     terminal.types("yes\n");
-    terminal.until(PROMPT);
+    assert!(terminal.until(PROMPT).contains("type a number from 1 to"), "a word is no answer");
     assert!(!house.has("n.txt") && house.pending().len() == 1);
     terminal.types("1 go ahead\n");
     let (code, said) = terminal.end();
@@ -165,4 +164,37 @@ fn a_terminal_alone_does_not_approve_what_can_not_be_undone() {
     assert!(!said.contains(PASSPHRASE), "the passphrase was shown");
     let answer = &house.json(&["approvals", "list", "--all"])["approvals"][0]["answer"];
     assert_eq!((&answer["by"], &answer["assurance"]), (&"mira".into(), &"console-login".into()), "{answer:#}");
+}
+
+#[test]
+fn two_runs_on_one_terminal_ask_one_after_the_other() {
+    let house = House::that_may_write();
+    let (a, b) = (glovebox(&writes("a.txt")), glovebox(&writes("b.txt")));
+    // A shell takes the terminal from what runs in the background.
+    let mut terminal = Terminal::of_shell(&house, &format!("exec 3<&0; {a} <&3 & {b}; wait"));
+    let said = terminal.until("waits for its turn on this terminal");
+    if !said.contains(PROMPT) {
+        terminal.until(PROMPT);
+    }
+    terminal.types("1\n");
+    terminal.until(PROMPT);
+    assert_eq!(house.pending().len(), 1, "one answer answers one question");
+    terminal.types("1\n");
+    let (_, said) = terminal.end();
+    assert!(house.has("a.txt") && house.has("b.txt"), "{said}");
+}
+
+#[test]
+fn the_next_question_is_shown_when_the_last_is_answered_elsewhere() {
+    let house = House::that_may_write();
+    let mut terminal = Terminal::new(&house, &writes("n.txt"));
+    terminal.until(PROMPT);
+    let first = house.pending()[0]["approval"].as_str().unwrap().to_owned();
+    let other = r#"{"path":"m.txt","mode":"create","text":"x"}"#;
+    house.run(&["approvals", "edit", &first, "--args", other]).ok();
+    let card = terminal.until(PROMPT);
+    assert!(card.contains("answered elsewhere") && card.contains("m.txt"), "{card}");
+    terminal.types("1\n");
+    let (code, said) = terminal.end();
+    assert!(code == 0 && house.has("m.txt") && !house.has("n.txt"), "{said}");
 }

@@ -41,7 +41,10 @@ impl ActionService {
                 return Ok(Step::Left);
             }
             if flight.told.as_ref() != Some(&approval.id) {
-                flight.told = Some(approval.id.clone());
+                // Somebody may have put another plan in its place before we looked.
+                if let Some(told) = flight.told.replace(approval.id.clone()) {
+                    watch.retired(&told);
+                }
                 watch.asked(&self.card(flight.action().clone())?);
             }
             let left = approval.expires_ms.map_or(LOOK, |expires| Duration::from_millis(expires.saturating_sub(now)));
