@@ -8,9 +8,11 @@ use std::str::FromStr;
 
 use env_contracts::{ByteSize, Code, Problem, Span};
 use glovebox_plane::arguments::nearest;
+use glovebox_runtime::read_plain;
 use glovebox_wasm::Placement;
 
 use crate::args::AskMode;
+use crate::commands::files::MAX_TEXT;
 use crate::values::{Agent, Ttl, Word};
 
 /// One key.
@@ -259,7 +261,7 @@ fn default(setting: &Setting) -> String {
 fn read_file(path: &Path, named: bool) -> Result<BTreeMap<String, String>, Problem> {
     trusted(path)
         .map_err(|why| invalid(why).with_help("give it to yourself, and take the others' write permission away"))?;
-    let text = match fs_err::read_to_string(path) {
+    let text = match read_plain(path, MAX_TEXT) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => return Ok(BTreeMap::new()),
         Err(error) if named => {

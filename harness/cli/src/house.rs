@@ -10,92 +10,20 @@ use glovebox_identity::{Approvers, Signature, Statement};
 use glovebox_plane::{
     ActionService, LivePolicy, Parts, People, PolicySource, Registry, Settings, Submitted, TimeOrderedIds,
 };
-use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, io_problem};
+use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, read_plain};
 use glovebox_store::{Options, Sqlite};
 use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
+use crate::commands::files::MAX_TEXT;
 use crate::config::{Config, Count, Origin, trusted};
 use crate::nobody::Nobody;
+use crate::places::{Places, protect};
 use crate::values::Ttl;
 use crate::who::id;
 use crate::{builtin, profiles};
 
 /// The tenant of a person's own machine.
 pub(crate) const TENANT: &str = "local";
-
-/// Where things are in the state folder.
-pub(crate) struct Places {
-    /// The state folder itself.
-    pub(crate) state: PathBuf,
-}
-
-impl Places {
-    pub(crate) fn of(config: &Config) -> Self {
-        let state: PathBuf = config.entry("state").0.into();
-        // Relative folders would move with the working directory of a child.
-        Self { state: std::path::absolute(&state).unwrap_or(state) }
-    }
-
-    /// Registered tools.
-    pub(crate) fn tools(&self) -> PathBuf {
-        self.state.join("tools")
-    }
-
-    /// Artifacts of all tenants.
-    pub(crate) fn artifacts(&self) -> PathBuf {
-        self.state.join("artifacts")
-    }
-
-    /// Compiled components.
-    pub(crate) fn compiled(&self) -> PathBuf {
-        self.state.join("compiled")
-    }
-
-    /// Folders of runs.
-    pub(crate) fn runs(&self) -> PathBuf {
-        self.state.join("run")
-    }
-
-    /// Locks of actions that may run so many times at once.
-    pub(crate) fn slots(&self) -> PathBuf {
-        self.state.join("slots")
-    }
-
-    /// Which policies were checked already.
-    pub(crate) fn checked(&self) -> PathBuf {
-        self.state.join("checked")
-    }
-
-    /// Scratch folders that a contract wants kept.
-    pub(crate) fn kept(&self) -> PathBuf {
-        self.state.join("kept")
-    }
-
-    /// Who runs and who waits, over all processes.
-    pub(crate) fn room(&self) -> PathBuf {
-        self.state.join("room")
-    }
-
-    /// Makes the state folder, private to its owner.
-    ///
-    /// # Errors
-    /// `state-unavailable`, `disk-full`.
-    pub(crate) fn make(&self) -> Result<(), Problem> {
-        use std::os::unix::fs::DirBuilderExt as _;
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.state);
-        made.map_err(|error| {
-            io_problem(
-                &format!("cannot make the state folder `{}`", self.state.display()),
-                Code::StateUnavailable,
-                &error,
-            )
-        })?;
-        trusted(&self.state).map_err(|why| {
-            Problem::new(Code::StateUnavailable, why)
-                .with_help("name another with --state DIR, or take the others' write permission away")
-        })
-    }
-}
 
 /// The registry of this state folder.
 pub(crate) fn registry(places: &Places) -> Registry {
@@ -132,7 +60,7 @@ pub(crate) fn ceiling_text(config: &Config) -> Result<Option<String>, Problem> {
         Problem::new(Code::ConfigInvalid, why)
             .with_help("give it to yourself, and take the others' write permission away")
     })?;
-    match fs_err::read_to_string(path) {
+    match read_plain(Path::new(path), MAX_TEXT) {
         Ok(text) => Ok(Some(text)),
         // Only the default place may be empty.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && *origin == Origin::Default => Ok(None),
@@ -347,19 +275,6 @@ impl People for Registered {
         }
         approvers.verify(name, statement, signature).map_err(|error| Problem::of(&error))
     }
-}
-
-/// What no guest may see or change: our state, and what the operator decides
-/// with. A tool that could write there could raise its own ceiling.
-fn protect(config: &Config, places: &Places) -> Vec<PathBuf> {
-    let configuration = crate::config::file_path();
-    let mut paths = vec![places.state.clone(), configuration.clone()];
-    paths.extend(["ceiling", "policy", "profiles", "approvers"].map(|key| PathBuf::from(config.entry(key).0)));
-    // The folder that is ours alone, also before there is a file in it.
-    paths.extend(configuration.parent().filter(|folder| folder.ends_with("glovebox")).map(Into::into));
-    // Without a home there is no such place; an empty path would be every one.
-    paths.retain(|path| path.is_absolute());
-    paths
 }
 
 /// What all actions of this state folder together may use.

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use env_contracts::{Code, Problem, Profiles};
+use glovebox_runtime::read_plain;
 
+use crate::commands::files::MAX_TEXT;
 use crate::config::{Config, Origin, trusted};
 
 /// The profiles in force; `None`: there are none, and agents are not bound.
@@ -15,7 +17,7 @@ pub(crate) fn load(config: &Config) -> Result<Option<Profiles>, Problem> {
     let invalid = |why: String| Problem::new(Code::ProfilesInvalid, why);
     trusted(Path::new(path))
         .map_err(|why| invalid(why).with_help("give it to yourself, and take the others' write permission away"))?;
-    let text = match fs_err::read_to_string(path) {
+    let text = match read_plain(Path::new(path), MAX_TEXT) {
         Ok(text) => text,
         // Only the default place may be empty.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && *origin == Origin::Default => return Ok(None),

@@ -3,7 +3,7 @@
 use env_contracts::{Code, Id, Name, Principal, Problem};
 use glovebox_plane::TaskContext;
 
-use crate::args::ContextArgs;
+use crate::args::{ContextArgs, WhoArgs};
 use crate::config::Config;
 use crate::house::TENANT;
 use crate::values::{Agent, Word};
@@ -24,12 +24,24 @@ pub(crate) fn principal() -> Principal {
 /// # Errors
 /// `usage` for an agent that can't be.
 pub(crate) fn requester(config: &Config, args: &ContextArgs) -> Result<Principal, Problem> {
-    let agent: Agent = match &args.agent {
+    named(config, args.agent.as_deref(), &args.chain)
+}
+
+/// Who does what loops do: the user, or an agent where the caller says so.
+///
+/// # Errors
+/// `usage` for an agent that can't be.
+pub(crate) fn actor(config: &Config, args: &WhoArgs) -> Result<Principal, Problem> {
+    named(config, args.agent.as_deref(), &args.chain)
+}
+
+fn named(config: &Config, agent: Option<&str>, chain: &[Name]) -> Result<Principal, Problem> {
+    let agent: Agent = match agent {
         Some(text) => text.parse().map_err(|error: String| Problem::new(Code::Usage, format!("--agent: {error}")))?,
         None => config.get("agent"),
     };
     let (agent, agent_version) = agent.0.map_or((None, None), |(name, version)| (Some(name), version));
-    Ok(Principal { agent, agent_version, ..principal() })
+    Ok(Principal { agent, agent_version, chain: chain.to_vec(), ..principal() })
 }
 
 /// The session and the task that it belongs to. This door has no turns: a
@@ -40,7 +52,7 @@ pub(crate) fn context(config: &Config, args: &ContextArgs) -> TaskContext {
     let session = session.unwrap_or_else(|| id(&format!("cli-{user}")));
     let task = args.task.clone().or_else(|| config.get::<Word>("task").0).unwrap_or_else(|| session.clone());
     let stage = args.stage.as_ref().map(ToString::to_string);
-    TaskContext { session, task, turn: None, purpose: None, stage }
+    TaskContext { session, task, turn: args.turn, purpose: None, stage }
 }
 
 /// The context of what is tried here, in a state folder of its own.

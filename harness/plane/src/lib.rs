@@ -46,9 +46,9 @@ pub use service::{
     ActionService, ActionView, AnswerSource, Answered, Answering, AskLimits, Asking, BudgetView, ChildQuestion, Choice,
     Explained, GoalView, GrantView, Halted, Happened, Holders, Interrupted, Interrupting, LivePolicy, MAX_ANSWER,
     MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_QUESTION, MAX_TEXT, NewQuestion, NewSession, NewTask, OpenAction,
-    OpenTurn, Parts, People, PermissionDiff, PermissionRequest, PolicySource, QuestionOption, QuestionReply,
+    OpenTurn, Parts, People, PermissionDiff, PermissionRequest, PolicySource, Prompts, QuestionOption, QuestionReply,
     QuestionText, QuestionView, Recovered, Reply, Said, Saying, Settings, Settled, Signed, Submission, Submitted,
-    Target, TaskContext, Telling, Trace, TraceNode, TurnSchema, TurnStart,
+    Target, TaskContext, TaskView, Telling, Trace, TraceNode, TurnSchema, TurnStart,
 };
 pub use watch::{Unwatched, Watch};
 

@@ -49,5 +49,5 @@ pub use ceiling::{DEFAULT_CEILING, default_ceiling};
 pub use clock::{Clock, Instant, SystemClock};
 pub use effects::derived_effects;
 pub use hide::Hide;
-pub use plain::holds_plain_files;
+pub use plain::{holds_plain_files, open_plain, read_plain};
 pub use problem::io_problem;

@@ -1,7 +1,12 @@
-//! File systems whose files are files.
+//! Files that are files, and file systems that hold such.
 
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::AsFd;
+use std::path::Path;
 
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 /// The kinds of file system that hold plain files, as the kernel numbers
@@ -57,6 +62,35 @@ pub fn holds_plain_files(fd: impl AsFd) -> Result<bool, Errno> {
     Ok(PLAIN.contains(&kind))
 }
 
+/// Opens a regular file for reading. A FIFO would wait for a writer, and
+/// opening a device can do something: both are refused without waiting.
+///
+/// # Errors
+/// The kernel's; `InvalidInput` for what is no regular file. They name the path.
+pub fn open_plain(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, format!("`{}` is not a regular file", path.display())));
+    }
+    Ok(file.into_file())
+}
+
+/// Reads a text of bounded length from a regular file.
+///
+/// # Errors
+/// Those of [`open_plain`]; `FileTooLarge`, and `InvalidData` for what is no text.
+pub fn read_plain(path: &Path, most: u64) -> io::Result<String> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));
+    let mut text = String::new();
+    open_plain(path)?.take(most.saturating_add(1)).read_to_string(&mut text).map_err(named)?;
+    if text.len() as u64 > most {
+        let message = format!("`{}` has more than {most} bytes", path.display());
+        return Err(io::Error::new(ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,5 +100,20 @@ mod tests {
         let plain = |path: &str| holds_plain_files(fs_err::File::open(path).unwrap()).unwrap();
         assert!(plain(env!("CARGO_MANIFEST_DIR")) && plain(&std::env::temp_dir().display().to_string()));
         assert!(!plain("/proc") && !plain("/proc/self/environ") && !plain("/sys"));
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_and_nothing_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, file) = (folder.path().join("pipe"), folder.path().join("file"));
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        for no in [pipe.as_path(), Path::new("/dev/null"), folder.path()] {
+            assert_eq!(read_plain(no, 10).unwrap_err().kind(), ErrorKind::InvalidInput, "{}", no.display());
+        }
+        fs_err::write(&file, "0123456789").unwrap();
+        assert_eq!(read_plain(&file, 10).unwrap(), "0123456789");
+        assert_eq!(read_plain(&file, 9).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        fs_err::write(&file, [0xFF]).unwrap();
+        assert!(read_plain(&file, 9).unwrap_err().to_string().contains("file"));
     }
 }

@@ -4,6 +4,7 @@ mod operate;
 mod other;
 mod people;
 mod run;
+mod tasks;
 mod tool;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ pub(crate) use operate::*;
 pub(crate) use other::*;
 pub(crate) use people::*;
 pub(crate) use run::*;
+pub(crate) use tasks::*;
 pub(crate) use tool::*;
 
 /// Runs untrusted tool code, inside what its Environment Contract names.
@@ -64,6 +66,33 @@ pub(crate) enum Command {
     /// See what was allowed for more than once, and take it back.
     #[command(subcommand, after_help = "Examples:\n  glovebox grants list\n  glovebox grants revoke GRANT")]
     Grants(GrantsCommand),
+    /// Open sessions, look at them, steer and interrupt what is done in them.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox session list\n  glovebox session steer build-7 'keep the interface'\n  glovebox session interrupt build-7 --tree"
+    )]
+    Session(SessionCommand),
+    /// Open tasks, look at them, say what is to be reached and what has to hold.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox task new docs --session build-7 --goal 'write the guide'\n  glovebox task show docs\n  glovebox task constrain docs 'no new dependencies'"
+    )]
+    Task(TaskCommand),
+    /// The steps of a loop: begin one, and record what happens in it.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox turn open docs --expected 0 --goal-version 1\n  glovebox turn tell docs text 'reading the parser first' --turn 1"
+    )]
+    Turn(TurnCommand),
+    /// See what loops want to know, and answer.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox questions list\n  glovebox questions answer QUESTION --option two-years"
+    )]
+    Questions(QuestionsCommand),
+    /// Tell the story of a task: what happened, and because of what.
+    #[command(after_help = "Examples:\n  glovebox trace docs\n  glovebox trace docs --json")]
+    Trace(TraceArgs),
     /// Ask for more than a tool's contract gives.
     #[command(subcommand, after_help = "Examples:\n  glovebox permission request my.tool --contract more.toml")]
     Permission(PermissionCommand),
@@ -121,6 +150,11 @@ impl Command {
             Self::Action(command) => command.path(),
             Self::Approvals(command) => command.path(),
             Self::Grants(command) => command.path(),
+            Self::Session(command) => command.path(),
+            Self::Task(command) => command.path(),
+            Self::Turn(command) => command.path(),
+            Self::Questions(command) => command.path(),
+            Self::Trace(_) => "trace",
             Self::Permission(PermissionCommand::Request(_)) => "permission request",
             Self::Approver(command) => command.path(),
             Self::Policy(command) => command.path(),
@@ -146,6 +180,12 @@ impl Command {
             Self::Action(command) => command.json(),
             Self::Approvals(command) => command.json(),
             Self::Grants(command) => command.json(),
+            Self::Session(command) => command.json(),
+            Self::Task(command) => command.json(),
+            // A loop reads what they print.
+            Self::Turn(_) => true,
+            Self::Questions(command) => command.json(),
+            Self::Trace(args) => args.json,
             Self::Permission(PermissionCommand::Request(args)) => args.json,
             Self::Approver(command) => command.json(),
             Self::Policy(command) => command.json(),

@@ -75,7 +75,14 @@ pub(crate) struct ContextArgs {
     /// The task that it belongs to. Absent: the session has one.
     #[arg(long, value_name = "ID")]
     pub(crate) task: Option<Id>,
-    /// Where the task stands, for policy.
+    /// The turn of the task, for loops that have turns.
+    #[arg(long, value_name = "N", requires = "task")]
+    pub(crate) turn: Option<u64>,
+    /// The agents that handed the work down to the one that asks, the first one
+    /// first.
+    #[arg(long, value_name = "AGENT,…", value_delimiter = ',', requires = "agent")]
+    pub(crate) chain: Vec<Name>,
+    /// Where the task stands, for policy, unless whoever opened it says so.
     #[arg(long, value_name = "WORD")]
     pub(crate) stage: Option<Name>,
     /// What happens where a person has to decide.

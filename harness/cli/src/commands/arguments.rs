@@ -1,11 +1,13 @@
 //! The arguments of an action, as the command line gives them.
 
 use std::io::Read as _;
+use std::path::Path;
 
 use env_contracts::{Code, Problem, canon};
 use glovebox_plane::Tool;
 use serde_json::{Map, Value};
 
+use super::files;
 use crate::args::RunArgs;
 use crate::terminal::escaped_line;
 
@@ -17,11 +19,7 @@ pub(super) fn received(args: &RunArgs, tool: &Tool) -> Result<Vec<u8>, Problem> 
     match args.args.as_deref() {
         Some("-") => read_bounded(std::io::stdin().lock(), "standard input"),
         Some(text) => match text.strip_prefix('@') {
-            Some(path) => {
-                let file =
-                    fs_err::File::open(path).map_err(|error| Problem::new(Code::FileUnreadable, error.to_string()))?;
-                read_bounded(file, path)
-            }
+            Some(path) => read_bounded(files::open(Path::new(path))?, path),
             None => Ok(text.as_bytes().to_vec()),
         },
         None => Ok(serde_json::to_vec(&Value::Object(object(&args.arg, &tool.manifest.input)?)).unwrap_or_default()),

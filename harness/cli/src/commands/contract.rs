@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::printed;
 use crate::args::ContractCommand;
 use crate::config::Config;
-use crate::house::{self, Places};
+use crate::house;
+use crate::places::Places;
 use crate::print::{self, FAILED, FAINT, SUCCEEDED};
 use crate::terminal::escaped_line;
 

@@ -10,7 +10,7 @@ use glovebox_store::{Options, Sqlite};
 use super::printed;
 use crate::args::DbCommand;
 use crate::config::Config;
-use crate::house::Places;
+use crate::places::Places;
 use crate::print::{self, FAILED, SUCCEEDED};
 use crate::terminal::escaped_line;
 

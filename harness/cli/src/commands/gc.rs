@@ -15,7 +15,8 @@ use serde::Serialize;
 use super::printed;
 use crate::args::GcArgs;
 use crate::config::Config;
-use crate::house::{self, Places};
+use crate::house;
+use crate::places::Places;
 use crate::print;
 use crate::terminal::escaped_line;
 

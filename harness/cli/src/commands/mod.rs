@@ -13,15 +13,20 @@ pub(crate) mod contract;
 pub(crate) mod db;
 pub(crate) mod doctor;
 pub(crate) mod explain;
-mod files;
+pub(crate) mod files;
 pub(crate) mod gc;
 pub(crate) mod grants;
 pub(crate) mod permission;
 pub(crate) mod policy;
+pub(crate) mod questions;
 pub(crate) mod reference;
 pub(crate) mod run;
+pub(crate) mod session;
 pub(crate) mod stop;
+pub(crate) mod task;
 pub(crate) mod tool;
+pub(crate) mod trace;
+pub(crate) mod turn;
 
 use std::process::ExitCode;
 

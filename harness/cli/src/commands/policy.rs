@@ -13,7 +13,8 @@ use glovebox_runtime::io_problem;
 use super::{asking, printed, run};
 use crate::args::{PolicyArgs, PolicyCommand, RunArgs};
 use crate::config::Config;
-use crate::house::{self, Places};
+use crate::house;
+use crate::places::Places;
 use crate::print::{self, FAILED, FAINT, SUCCEEDED};
 use crate::terminal::{escaped, escaped_line};
 

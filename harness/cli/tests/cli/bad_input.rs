@@ -1,7 +1,7 @@
 //! Whatever comes in: a coded error with a way out, the right exit code, no
 //! panic, nothing left behind.
 
-use crate::support::{House, builtin, files, guest, manifest};
+use crate::support::{House, Ran, builtin, files, guest, manifest};
 
 #[test]
 fn files_that_are_no_tool() {
@@ -275,4 +275,34 @@ fn usage() {
     }
     house.refuses(&["explain", "tool-unknwon"], 2, "code-unknown", &["did you mean `tool-unknown`"]);
     assert_eq!(files(&house.state()).iter().filter(|path| path.starts_with("tools")).count(), 0);
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_and_not_waited_for() {
+    let house = House::new();
+    let fifo = house.path("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let tool = ["run", "text.count"];
+    let no = "not a regular file";
+    house.refuses(&[&tool[..], &["--args", &format!("@{fifo}")]].concat(), 2, "file-unreadable", &[no]);
+    house.refuses(&[&tool[..], &["--input", &format!("text={fifo}")]].concat(), 2, "file-unreadable", &[no]);
+    house.refuses(&[&tool[..], &["--contract", &fifo]].concat(), 2, "file-unreadable", &[no]);
+    house.refuses(&["action", "submit", &fifo], 2, "file-unreadable", &[no]);
+    let operators = [("CONFIG", "config-invalid"), ("CEILING", "config-invalid"), ("PROFILES", "profiles-invalid")];
+    for (variable, code) in operators {
+        let mut command = house.command();
+        command.env(format!("GLOVEBOX_{variable}"), &fifo).args(tool);
+        let ran = Ran::of(&mut command);
+        assert!(ran.stderr.contains(code) && ran.stderr.contains(no), "{variable}: {}", ran.stderr);
+    }
+    let policy = house.path("policy");
+    fs_err::create_dir(&policy).unwrap();
+    fs_err::rename(&fifo, house.path("policy/rules.cedar")).unwrap();
+    let mut command = house.command();
+    command.env("GLOVEBOX_POLICY", &policy).args(tool);
+    let ran = Ran::of(&mut command);
+    assert!(ran.stderr.contains("policy-invalid") && ran.stderr.contains("is not a file"), "{}", ran.stderr);
+    // What is said on standard input stays what it is.
+    fs_err::write(house.workspace().join("a.txt"), "a").unwrap();
+    house.run_with(&[&tool[..], &["--args", "-"]].concat(), br#"{"path": "a.txt"}"#.to_vec()).ok();
 }

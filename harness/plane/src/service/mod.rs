@@ -2,6 +2,7 @@
 
 mod answering;
 mod asking;
+mod attention;
 mod binding;
 mod claiming;
 mod deciding;
@@ -33,6 +34,7 @@ mod turns;
 mod waiting;
 
 pub use answering::{Answering, Reply, Settled};
+pub use attention::Prompts;
 pub use deciding::{LivePolicy, PolicySource};
 pub use explaining::Explained;
 pub(crate) use granting::describe;
@@ -49,8 +51,8 @@ pub use recovering::{Holders, Recovered};
 pub use saying::Saying;
 pub use settings::{AskLimits, Settings};
 pub use starting::{
-    BudgetView, ChildQuestion, Choice, GoalView, GrantView, Happened, OpenAction, PermissionDiff, Said, TurnSchema,
-    TurnStart,
+    BudgetView, ChildQuestion, Choice, GoalView, GrantView, Happened, OpenAction, PermissionDiff, Said, TaskView,
+    TurnSchema, TurnStart,
 };
 pub(crate) use submission::Kept;
 pub use submission::{Asking, Submission, TaskContext};

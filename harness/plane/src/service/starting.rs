@@ -1,7 +1,7 @@
 //! What a loop is told when it opens a turn: everything that was said, decided
 //! and done since the one before.
 
-use env_contracts::{CapabilityRef, Id, Name, OutcomeKind, Problem, SideEffects, Wanted};
+use env_contracts::{CapabilityRef, Id, Name, OutcomeKind, Principal, Problem, SideEffects, Wanted};
 use glovebox_events::{Action, ActionState, Budget, Grant, Spent, Task};
 use glovebox_store::{ActionFilter, GrantFilter, TaskUse};
 use serde::{Deserialize, Serialize};
@@ -194,6 +194,21 @@ pub struct BudgetView {
     pub asks: u64,
 }
 
+/// A task with its words.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TaskView {
+    /// What it is now.
+    pub task: Task,
+    /// What is to be reached.
+    pub goal: GoalView,
+    /// What holds besides.
+    pub constraints: Vec<Said>,
+    /// What was said and no turn has been told yet.
+    pub steers: Vec<Said>,
+    /// What it may use, has used and has left.
+    pub budget: BudgetView,
+}
+
 impl BudgetView {
     /// Of a task.
     pub(super) fn of(most: Budget, used: &TaskUse, models: Spent) -> Self {
@@ -225,14 +240,8 @@ impl BudgetView {
 impl ActionService {
     /// What a loop is told when it opens this turn.
     pub(super) fn start(&self, deed: &mut Deed, task: &Task, turn: u64) -> Result<TurnStart, Problem> {
-        let store = &self.parts.store;
-        let tenant = &task.principal.tenant;
+        let view = self.view_of(task)?;
         let since = task.turn.as_ref().map_or(task.opened_ms, |turn| turn.opened_ms);
-        let said = |remark: &glovebox_events::Remark| -> Result<Said, Problem> {
-            let text = words(&self.parts, task, &remark.text)?;
-            Ok(Said { id: remark.id.clone(), text, by: remark.by.clone(), at_ms: remark.at_ms })
-        };
-        let used = store.task(tenant, &task.id)?.used;
         let open = self.actions_of(task)?.into_iter().map(|action| OpenAction {
             id: action.id,
             capability: action.capability,
@@ -243,6 +252,35 @@ impl ActionService {
             session: task.session.clone(),
             task: task.id.clone(),
             turn,
+            goal: view.goal,
+            constraints: view.constraints,
+            steers: view.steers,
+            replan: task.replan.clone(),
+            answers: self.answers_for(task)?,
+            asked: self.asked_of(task)?,
+            permissions: self.permission_diff(task, since, deed.at_ms())?,
+            open: open.collect(),
+            effects: if task.replan.is_empty() { Vec::new() } else { self.happened(task)? },
+            budget: view.budget,
+            repeated: false,
+        })
+    }
+
+    /// A task with its words.
+    ///
+    /// # Errors
+    /// `task-unknown`, also for those of others.
+    pub fn task(&self, principal: &Principal, id: &Id) -> Result<TaskView, Problem> {
+        self.view_of(&self.known_task(principal, id)?)
+    }
+
+    fn view_of(&self, task: &Task) -> Result<TaskView, Problem> {
+        let said = |remark: &glovebox_events::Remark| -> Result<Said, Problem> {
+            let text = words(&self.parts, task, &remark.text)?;
+            Ok(Said { id: remark.id.clone(), text, by: remark.by.clone(), at_ms: remark.at_ms })
+        };
+        let used = self.parts.store.task(&task.principal.tenant, &task.id)?.used;
+        Ok(TaskView {
             goal: GoalView {
                 version: task.goal.version,
                 text: words(&self.parts, task, &task.goal.text)?,
@@ -250,14 +288,8 @@ impl ActionService {
             },
             constraints: task.constraints.iter().map(said).collect::<Result<_, _>>()?,
             steers: task.steers.iter().map(said).collect::<Result<_, _>>()?,
-            replan: task.replan.clone(),
-            answers: self.answers_for(task)?,
-            asked: self.asked_of(task)?,
-            permissions: self.permission_diff(task, since, deed.at_ms())?,
-            open: open.collect(),
-            effects: if task.replan.is_empty() { Vec::new() } else { self.happened(task)? },
             budget: BudgetView::of(task.budget, &used, task.spent),
-            repeated: false,
+            task: task.clone(),
         })
     }
 

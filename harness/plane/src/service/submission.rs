@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use env_contracts::digest::Hasher;
 use env_contracts::{ActionRequest, Code, Id, Name, Principal, Problem, Scope};
 use glovebox_events::KeyClaim;
+use glovebox_runtime::open_plain;
 use serde::{Deserialize, Serialize};
 
 /// What a request comes in: the session, the task, and what their opener said.
@@ -175,18 +176,8 @@ impl Kept {
     /// # Errors
     /// `file-unreadable`.
     pub(crate) fn open_inputs(&self) -> Result<BTreeMap<Name, OwnedFd>, Problem> {
+        let unreadable = |error: std::io::Error| Problem::new(Code::FileUnreadable, error.to_string());
+        let open = |path| open_plain(path).map(OwnedFd::from).map_err(unreadable);
         self.inputs.iter().map(|(name, path)| Ok((name.clone(), open(path)?))).collect()
     }
-}
-
-/// Opens a plain file for reading; what could block or do something is refused.
-fn open(path: &Path) -> Result<OwnedFd, Problem> {
-    use rustix::fs::{FileType, Mode, OFlags, fstat};
-    let failed = |why: String| Problem::new(Code::FileUnreadable, format!("`{}`: {why}", path.display()));
-    let said = |errno: rustix::io::Errno| failed(std::io::Error::from(errno).to_string());
-    // Not blocking: opening a FIFO would wait for a writer.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(said)?;
-    let kind = FileType::from_raw_mode(fstat(&fd).map_err(said)?.st_mode);
-    if kind == FileType::RegularFile { Ok(fd) } else { Err(failed("not a regular file".into())) }
 }

@@ -1,6 +1,5 @@
 //! A checkpoint with its signature, as it is kept in a file.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -55,7 +54,7 @@ pub(super) fn read(path: &Path, key: &str) -> Result<Checkpoint, Problem> {
     let key: PublicKey = key.parse().map_err(|error| Problem::new(Code::Usage, format!("--key: {error}")))?;
     let unreadable = |why: String| Problem::new(Code::FileUnreadable, format!("`{}`: {why}", path.display()));
     let mut text = String::new();
-    let file = File::from(files::open(path)?);
+    let file = files::open(path)?;
     file.take(MAX_FILE).read_to_string(&mut text).map_err(|error| unreadable(error.to_string()))?;
     checked(&text, &key)
         .map_err(|problem| Problem { message: format!("`{}`: {}", path.display(), problem.message), ..problem })

@@ -12,7 +12,8 @@ use glovebox_store::{Options, Sqlite, Store as _};
 use super::Line;
 use crate::commands::action::when;
 use crate::config::Config;
-use crate::house::{self, Places};
+use crate::house;
+use crate::places::Places;
 
 /// A larger database is opened and not read as a whole: that takes longer than
 /// whoever asks how things are wants to wait.

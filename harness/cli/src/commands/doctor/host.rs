@@ -5,7 +5,7 @@ use glovebox_jail::Layers;
 use glovebox_runtime::io_problem;
 
 use super::Line;
-use crate::house::Places;
+use crate::places::Places;
 
 /// Less free space than this is worth a word: one action may write so much.
 const LITTLE_SPACE: ByteSize = ByteSize::gib(1);

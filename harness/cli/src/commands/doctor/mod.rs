@@ -14,7 +14,8 @@ use serde::Serialize;
 use super::printed;
 use crate::args::DoctorArgs;
 use crate::config::{self, Config};
-use crate::house::{self, Places};
+use crate::house;
+use crate::places::Places;
 use crate::print::{self, FAILED, FAINT, SUCCEEDED};
 use crate::terminal::{escaped, escaped_line};
 

@@ -10,7 +10,8 @@ use glovebox_wasm::{Placement, WasmBackend};
 
 use super::Line;
 use crate::config::Config;
-use crate::house::{self, Places};
+use crate::house;
+use crate::places::Places;
 
 /// The tool for which the cells are made.
 const TOOL: &str = "text.count";

@@ -13,7 +13,8 @@ use super::source::{Source, Text};
 use crate::args::ToolAddArgs;
 use crate::commands::printed;
 use crate::config::Config;
-use crate::house::{self, Places};
+use crate::house;
+use crate::places::Places;
 use crate::print;
 use crate::terminal::escaped_line;
 

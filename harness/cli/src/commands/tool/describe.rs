@@ -11,7 +11,8 @@ use glovebox_runtime::{ArtifactBytes, Backend as _, Registered};
 use serde_json::Value;
 
 use crate::config::Config;
-use crate::house::{self, Places};
+use crate::house;
+use crate::places::Places;
 use crate::progress::Progress;
 
 /// What describing itself may use: it is a constant in every sane tool.

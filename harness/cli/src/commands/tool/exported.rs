@@ -130,6 +130,8 @@ fn text(
         non_goals: Vec::new(),
         preview: None,
         verify: None,
+        repair: None,
+        compensate: None,
         owner: None,
         requires: Vec::new(),
         rate: None,

@@ -8,7 +8,8 @@ use glovebox_plane::{Found, Health};
 
 use crate::commands::printed;
 use crate::config::Config;
-use crate::house::{self, Places};
+use crate::house;
+use crate::places::Places;
 use crate::table::Table;
 use crate::terminal::escaped_line;
 use crate::{print, profiles, who};

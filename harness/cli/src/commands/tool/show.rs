@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::commands::printed;
 use crate::config::Config;
-use crate::house::{self, Places};
+use crate::house;
+use crate::places::Places;
 use crate::print;
 use crate::table::Table;
 use crate::terminal::{escaped, escaped_line};

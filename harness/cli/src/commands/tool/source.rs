@@ -1,8 +1,6 @@
 //! A tool in files: a component and its manifest.
 
-use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use env_contracts::{ByteSize, Code, Digest, Manifest, ManifestEntry, Problem};
@@ -188,8 +186,7 @@ fn beside(path: &Path) -> Option<PathBuf> {
 /// A whole file, if it is no larger than the limit: asked first, so that a
 /// huge one costs nothing.
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Problem> {
-    let file: OwnedFd = files::open(path)?;
-    let file = File::from(file);
+    let file = files::open(path)?;
     let failed = |error: std::io::Error| Problem::new(Code::FileUnreadable, format!("`{}`: {error}", path.display()));
     let size = file.metadata().map_err(failed)?.len();
     let too_large = |size| Problem::of(&WasmError::TooLarge { size, limit });

@@ -1,0 +1,512 @@
+//! The commands around tasks: what is to be reached, what people say to it, and
+//! the steps of a loop.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use env_contracts::{Digest, Id, Name, Span};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// Open a session: a log of its own, in which tasks are worked on.
+    #[command(
+        after_help = "Examples:\n  glovebox session new\n  glovebox session new review-7 --parent build-7 --agent reviewer --chain coder"
+    )]
+    New {
+        /// Its name. Absent: one is made.
+        id: Option<Id>,
+        /// The session that it is called from.
+        #[arg(long, value_name = "SESSION")]
+        parent: Option<Id>,
+        #[command(flatten)]
+        who: WhoArgs,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List sessions, the newest first.
+    #[command(after_help = "Examples:\n  glovebox session list --json")]
+    List {
+        /// At most so many.
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u32,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a session: its tasks, and how often people were asked, by which
+    /// rule.
+    #[command(after_help = "Examples:\n  glovebox session show build-7")]
+    Show(NamedArgs),
+    /// Say in which direction to go: it reaches the loop at its next step.
+    #[command(
+        after_help = "Examples:\n  glovebox session steer build-7 'keep the public interface as it is'\n  glovebox session steer build-7 --task docs 'shorter'"
+    )]
+    Steer {
+        /// The session.
+        id: Id,
+        /// What to say.
+        text: String,
+        /// The task that is meant, where the session has several.
+        #[arg(long, value_name = "TASK")]
+        task: Option<Id>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop what runs and end what waits in a session. Nothing is taken back.
+    #[command(
+        after_help = "Examples:\n  glovebox session interrupt build-7\n  glovebox session interrupt build-7 --tree --grace 30s --reason 'wrong branch'\n  glovebox session interrupt build-7 --turn --task docs"
+    )]
+    Interrupt(InterruptArgs),
+    /// Let nothing new begin in a session. What runs goes on.
+    #[command(after_help = "Examples:\n  glovebox session close build-7")]
+    Close(NamedArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InterruptArgs {
+    /// The session.
+    pub(crate) id: Id,
+    /// And every session below it.
+    #[arg(long, conflicts_with_all = ["turn", "task"])]
+    pub(crate) tree: bool,
+    /// Only the turn that its task is in: the loop goes on with another.
+    #[arg(long)]
+    pub(crate) turn: bool,
+    /// Only this task. Without --turn it is cancelled.
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<Id>,
+    /// How long what runs may go on to end by itself.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) grace: Option<Span>,
+    /// Why. The loop is told.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NamedArgs {
+    /// Its name.
+    pub(crate) id: Id,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Who does it, for what loops do.
+#[derive(Debug, Args)]
+pub(crate) struct WhoArgs {
+    /// The agent that does it: NAME or NAME@VERSION. Absent: the user does.
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// The agents that handed the work down to it, the first one first.
+    #[arg(long, value_name = "AGENT,…", value_delimiter = ',', requires = "agent")]
+    pub(crate) chain: Vec<Name>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Open a task: a goal, and what it may use.
+    #[command(
+        after_help = "Examples:\n  glovebox task new --session build-7 --goal 'update the parser'\n  glovebox task new docs --session build-7 --goal 'write the guide' --budget-actions 50 --purpose documentation"
+    )]
+    New(Box<TaskNewArgs>),
+    /// List tasks, the newest first.
+    #[command(after_help = "Examples:\n  glovebox task list --session build-7 --open")]
+    List {
+        /// Only of this session.
+        #[arg(long, value_name = "SESSION")]
+        session: Option<Id>,
+        /// Only those that are not over.
+        #[arg(long)]
+        open: bool,
+        /// At most so many.
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u32,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a task: goal, constraints, turn, what it used and has left.
+    #[command(after_help = "Examples:\n  glovebox task show docs")]
+    Show(NamedArgs),
+    /// Set another goal. Plans are void; what was approved and not run yet has
+    /// to be resumed by whoever asked.
+    #[command(after_help = "Examples:\n  glovebox task goal docs 'write the guide, without the appendix'")]
+    Goal(SayArgs),
+    /// Add something that has to hold besides the goal: the loop plans anew.
+    #[command(after_help = "Examples:\n  glovebox task constrain docs 'no new dependencies'")]
+    Constrain(SayArgs),
+    /// Say in which direction to go: it reaches the loop at its next step.
+    #[command(after_help = "Examples:\n  glovebox task steer docs 'shorter'")]
+    Steer(SayArgs),
+    /// Say at which stage it is, for policy.
+    #[command(after_help = "Examples:\n  glovebox task stage docs review")]
+    Stage {
+        /// The task.
+        id: Id,
+        /// The stage.
+        stage: Name,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// End it: `done` where its goal is reached, else `failed`.
+    #[command(after_help = "Examples:\n  glovebox task end docs done\n  glovebox task end docs failed --why 'no access'")]
+    End {
+        /// The task.
+        id: Id,
+        /// How it ends.
+        how: EndWord,
+        /// Why.
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// How a task ends by its loop. A person who wants it no more interrupts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EndWord {
+    /// Its goal is reached.
+    Done,
+    /// It is given up.
+    Failed,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskNewArgs {
+    /// Its name. Absent: one is made.
+    pub(crate) id: Option<Id>,
+    /// The session, which is opened where nobody did.
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Id,
+    /// What is to be reached.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) goal: String,
+    /// What it is for, for policy.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) purpose: Option<String>,
+    /// At which stage it begins, for policy.
+    #[arg(long, value_name = "WORD")]
+    pub(crate) stage: Option<Name>,
+    /// At most so many actions that run.
+    #[arg(long, value_name = "N")]
+    pub(crate) budget_actions: Option<u64>,
+    /// They run at most so long, together.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) budget_run: Option<Span>,
+    /// They write at most so many bytes to standard output and error.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) budget_output: Option<env_contracts::ByteSize>,
+    /// Tools and models cost at most so many millionths of the unit.
+    #[arg(long, value_name = "N")]
+    pub(crate) budget_cost: Option<u64>,
+    #[command(flatten)]
+    pub(crate) who: WhoArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SayArgs {
+    /// The task.
+    pub(crate) id: Id,
+    /// What to say.
+    pub(crate) text: String,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TurnCommand {
+    /// Begin the next step: the one before is closed, and everything that was
+    /// said meanwhile is printed as JSON.
+    #[command(
+        after_help = "Examples:\n  glovebox turn open docs --expected 0 --goal-version 1\n  glovebox turn open docs --expected 1 --goal-version 1 --key step-2"
+    )]
+    Open {
+        /// The task.
+        task: Id,
+        /// The number of the turn that it was in; 0: it had none.
+        #[arg(long, value_name = "N")]
+        expected: u64,
+        /// The version of the goal that it works for.
+        #[arg(long, value_name = "N")]
+        goal_version: u32,
+        /// A name for this call: with it, a lost answer can be had again.
+        #[arg(long, value_name = "WORD")]
+        key: Option<Name>,
+        #[command(flatten)]
+        who: WhoArgs,
+    },
+    /// End the step without another.
+    #[command(after_help = "Examples:\n  glovebox turn close docs 2")]
+    Close {
+        /// The task.
+        task: Id,
+        /// The number of the turn.
+        turn: u64,
+        #[command(flatten)]
+        who: WhoArgs,
+    },
+    /// Record what the model said, planned or used, what a verifier found, or
+    /// what a person thinks.
+    #[command(
+        after_help = "Examples:\n  glovebox turn tell docs text 'reading the parser first' --turn 1\n  glovebox turn tell docs model-call --model m-4 --input-tokens 1200 --output-tokens 80 --cost 900 --turn 1\n  glovebox turn tell docs verified 'all tests pass' --holds true --revision SHA256 --condition 'cargo test is green'"
+    )]
+    Tell(Box<TellArgs>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TellArgs {
+    /// The task.
+    pub(crate) task: Id,
+    /// What it is.
+    pub(crate) kind: TellKind,
+    /// The words.
+    pub(crate) text: Option<String>,
+    /// In which turn.
+    #[arg(long, value_name = "N")]
+    pub(crate) turn: Option<u64>,
+    /// What caused it: entries, actions, questions, remarks.
+    #[arg(long, value_name = "ID,…", value_delimiter = ',')]
+    pub(crate) parents: Vec<Id>,
+    /// Of a model call: which model.
+    #[arg(long, value_name = "NAME", required_if_eq("kind", "model-call"))]
+    pub(crate) model: Option<String>,
+    /// Tokens that went in.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) input_tokens: u64,
+    /// Tokens that came out.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) output_tokens: u64,
+    /// What it cost, in millionths of the unit.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) cost: u64,
+    /// The digest of the list of what was in the model's context.
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) context: Option<Digest>,
+    /// Of a verifier: whether what it looked at holds.
+    #[arg(long, value_name = "true|false", required_if_eq("kind", "verified"))]
+    pub(crate) holds: Option<bool>,
+    /// The revision that it looked at: the sha256 of an artifact or file.
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) revision: Option<String>,
+    /// The condition that it was held against, in words.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) condition: Option<String>,
+    /// The version of the goal that it counts for.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) goal_version: u32,
+    #[command(flatten)]
+    pub(crate) who: WhoArgs,
+}
+
+/// What is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TellKind {
+    /// What the model said.
+    Text,
+    /// How far it is.
+    Progress,
+    /// What it plans to do.
+    Plan,
+    /// What it still has to do.
+    Todo,
+    /// A call of a model.
+    ModelCall,
+    /// What a verifier found.
+    Verified,
+    /// What came of it, as the loop sees it.
+    Outcome,
+    /// What a person thinks of it.
+    Feedback,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QuestionsCommand {
+    /// List the questions that wait, the oldest first.
+    #[command(after_help = "Examples:\n  glovebox questions list\n  glovebox questions list --all --json")]
+    List {
+        /// And those that were answered, expired or are needed no more.
+        #[arg(long)]
+        all: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a question with its options and what each has as its effect.
+    #[command(after_help = "Examples:\n  glovebox questions show QUESTION")]
+    Show(super::IdArgs),
+    /// Answer a question: pick an option, say something, or both.
+    #[command(
+        after_help = "Examples:\n  glovebox questions answer QUESTION --option two-years\n  glovebox questions answer QUESTION --say 'eighteen months, and tell the users'"
+    )]
+    Answer {
+        /// The question: its id, or the beginning of it, from eight characters.
+        id: Id,
+        /// The option to pick.
+        #[arg(long, value_name = "OPTION", required_unless_present = "say")]
+        option: Option<Id>,
+        /// What to say.
+        #[arg(long, value_name = "TEXT")]
+        say: Option<String>,
+        #[command(flatten)]
+        who: WhoArgs,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask a question, for a loop. It is read as JSON: question, options,
+    /// recommended, affects.
+    #[command(
+        after_help = "Examples:\n  glovebox questions ask --task docs --turn 1 --topic window question.json\n\n{ \"question\": \"How long do old clients have to work?\",\n  \"options\": [{ \"id\": \"one-year\", \"label\": \"A year\", \"effect\": \"v1 goes in spring\" },\n              { \"id\": \"two-years\", \"label\": \"Two years\", \"effect\": \"v1 stays until 2028\" }],\n  \"recommended\": \"two-years\", \"affects\": [\"public API\"] }"
+    )]
+    Ask {
+        /// The question as JSON: a file, or - for standard input.
+        file: PathBuf,
+        /// The task.
+        #[arg(long, value_name = "TASK")]
+        task: Id,
+        /// In which turn.
+        #[arg(long, value_name = "N")]
+        turn: Option<u64>,
+        /// What it decides, in a word.
+        #[arg(long, value_name = "WORD")]
+        topic: Name,
+        /// The action whose output made the loop ask.
+        #[arg(long, value_name = "ACTION")]
+        induced_by: Option<Id>,
+        /// How long it waits.
+        #[arg(long, value_name = "TIME")]
+        lasts: Option<Span>,
+        #[command(flatten)]
+        who: WhoArgs,
+    },
+    /// Pass the question of an agent below on to a person.
+    #[command(after_help = "Examples:\n  glovebox questions pass-on QUESTION --agent coder")]
+    PassOn {
+        /// The question.
+        id: Id,
+        #[command(flatten)]
+        who: WhoArgs,
+    },
+    /// Let one question of an agent below stand for another.
+    #[command(after_help = "Examples:\n  glovebox questions merge QUESTION --into OTHER --agent coder")]
+    Merge {
+        /// The question.
+        id: Id,
+        /// The one that stands for it.
+        #[arg(long, value_name = "QUESTION")]
+        into: Id,
+        #[command(flatten)]
+        who: WhoArgs,
+    },
+    /// Say that this front end can't ask it, or take it back.
+    #[command(after_help = "Examples:\n  glovebox questions withdraw QUESTION\n  glovebox questions withdraw QUESTION --unsupported")]
+    Withdraw {
+        /// The question.
+        id: Id,
+        /// Nobody can be asked here: the loop is told.
+        #[arg(long)]
+        unsupported: bool,
+        #[command(flatten)]
+        who: WhoArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// The task.
+    pub(crate) task: Id,
+    /// As JSON, with all words whole.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl SessionCommand {
+    pub(crate) fn path(&self) -> &'static str {
+        match self {
+            Self::New { .. } => "session new",
+            Self::List { .. } => "session list",
+            Self::Show(_) => "session show",
+            Self::Steer { .. } => "session steer",
+            Self::Interrupt(_) => "session interrupt",
+            Self::Close(_) => "session close",
+        }
+    }
+
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::New { json, .. } | Self::List { json, .. } | Self::Steer { json, .. } => *json,
+            Self::Show(args) | Self::Close(args) => args.json,
+            Self::Interrupt(args) => args.json,
+        }
+    }
+}
+
+impl TaskCommand {
+    pub(crate) fn path(&self) -> &'static str {
+        match self {
+            Self::New(_) => "task new",
+            Self::List { .. } => "task list",
+            Self::Show(_) => "task show",
+            Self::Goal(_) => "task goal",
+            Self::Constrain(_) => "task constrain",
+            Self::Steer(_) => "task steer",
+            Self::Stage { .. } => "task stage",
+            Self::End { .. } => "task end",
+        }
+    }
+
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::New(args) => args.json,
+            Self::List { json, .. } | Self::Stage { json, .. } | Self::End { json, .. } => *json,
+            Self::Show(args) => args.json,
+            Self::Goal(args) | Self::Constrain(args) | Self::Steer(args) => args.json,
+        }
+    }
+}
+
+impl TurnCommand {
+    pub(crate) fn path(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => "turn open",
+            Self::Close { .. } => "turn close",
+            Self::Tell(_) => "turn tell",
+        }
+    }
+}
+
+impl QuestionsCommand {
+    pub(crate) fn path(&self) -> &'static str {
+        match self {
+            Self::List { .. } => "questions list",
+            Self::Show(_) => "questions show",
+            Self::Answer { .. } => "questions answer",
+            Self::Ask { .. } => "questions ask",
+            Self::PassOn { .. } => "questions pass-on",
+            Self::Merge { .. } => "questions merge",
+            Self::Withdraw { .. } => "questions withdraw",
+        }
+    }
+
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::List { json, .. } | Self::Answer { json, .. } => *json,
+            Self::Show(args) => args.json,
+            // A loop reads what these print.
+            Self::Ask { .. } | Self::PassOn { .. } | Self::Merge { .. } | Self::Withdraw { .. } => true,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `glovebox task`: what is to be reached, and what people say to it.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use env_contracts::{Problem, Span};
+use glovebox_events::{Budget, Task, TaskState};
+use glovebox_plane::{NewTask, Saying, TaskView};
+use glovebox_store::TaskFilter;
+
+use super::action::when;
+use super::printed;
+use crate::args::{EndWord, NamedArgs, TaskCommand, TaskNewArgs};
+use crate::config::Config;
+use crate::table::Table;
+use crate::terminal::escaped_line;
+use crate::{house, print, who};
+
+pub(crate) fn run(command: TaskCommand, config: &Config) -> Result<ExitCode, Problem> {
+    let say = |id: &env_contracts::Id, saying: Saying<'_>, json: bool| -> Result<ExitCode, Problem> {
+        let service = house::overseer(config)?;
+        let principal = who::requester_of_answers(config);
+        let task = house::tokio_runtime()?.block_on(service.say(&principal, id, saying))?;
+        said(&task, json)
+    };
+    match command {
+        TaskCommand::New(args) => new(*args, config),
+        TaskCommand::List { session, open, limit, json } => {
+            let service = house::overseer(config)?;
+            let filter = TaskFilter { session, open, limit, ..TaskFilter::default() };
+            let page = service.tasks(&who::requester_of_answers(config), &filter)?;
+            if json {
+                return printed(print::json(&serde_json::json!({ "tasks": page.items, "next": page.next })), 0);
+            }
+            let mut table = Table::default();
+            for task in &page.items {
+                let goal = format!("goal {}", task.goal.version);
+                let turn = task.turn.as_ref().map_or_else(String::new, |turn| format!("turn {}", turn.number));
+                let opened = when(task.opened_ms);
+                table.row([task.id.as_str(), task.state.as_str(), task.session.as_str(), &goal, &turn, &opened]);
+            }
+            printed(table.write(&mut anstream::stdout().lock(), ""), 0)
+        }
+        TaskCommand::Show(args) => show(&args, config),
+        TaskCommand::Goal(args) => say(&args.id, Saying::Goal(&args.text), args.json),
+        TaskCommand::Constrain(args) => say(&args.id, Saying::Constrain(&args.text), args.json),
+        TaskCommand::Steer(args) => say(&args.id, Saying::Steer(&args.text), args.json),
+        TaskCommand::Stage { id, stage, json } => say(&id, Saying::Stage(Some(stage.as_str())), json),
+        TaskCommand::End { id, how, why, json } => {
+            let service = house::overseer(config)?;
+            let principal = who::requester_of_answers(config);
+            let state = match how {
+                EndWord::Done => TaskState::Done,
+                EndWord::Failed => TaskState::Failed,
+            };
+            let ended = service.end_task(&principal, &id, state, why.as_deref());
+            said(&house::tokio_runtime()?.block_on(ended)?, json)
+        }
+    }
+}
+
+fn new(args: TaskNewArgs, config: &Config) -> Result<ExitCode, Problem> {
+    let service = house::overseer(config)?;
+    let principal = who::actor(config, &args.who)?;
+    let millis = |span: Span| u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX);
+    let new = NewTask {
+        id: args.id,
+        session: args.session,
+        goal: args.goal,
+        purpose: args.purpose,
+        stage: args.stage.map(|stage| stage.to_string()),
+        budget: Budget {
+            actions: args.budget_actions,
+            run_ms: args.budget_run.map(millis),
+            output_bytes: args.budget_output.map(|size| size.0),
+            egress_bytes: None,
+            cost_micros: args.budget_cost,
+        },
+    };
+    let task = house::tokio_runtime()?.block_on(service.open_task(&principal, new))?;
+    if args.json {
+        return printed(print::json(&task), 0);
+    }
+    printed(writeln!(anstream::stdout().lock(), "{}", task.id), 0)
+}
+
+fn show(args: &NamedArgs, config: &Config) -> Result<ExitCode, Problem> {
+    let service = house::overseer(config)?;
+    let view = service.task(&who::requester_of_answers(config), &args.id)?;
+    if args.json {
+        return printed(print::json(&view), 0);
+    }
+    printed(written(&view), 0)
+}
+
+fn written(view: &TaskView) -> std::io::Result<()> {
+    let task = &view.task;
+    let mut out = anstream::stdout().lock();
+    let by = task.principal.agent.as_ref().unwrap_or(&task.principal.user);
+    writeln!(out, "{}  {}  session {}  opened by {by} {}", task.state.as_str(), task.id, task.session, when(task.opened_ms))?;
+    let text = |text: &Option<String>| escaped_line(text.as_deref().unwrap_or("(erased)"));
+    writeln!(out, "  goal {}: {}", view.goal.version, text(&view.goal.text))?;
+    for constraint in &view.constraints {
+        writeln!(out, "  constraint of {}: {}", constraint.by, text(&constraint.text))?;
+    }
+    for steer in &view.steers {
+        writeln!(out, "  steer of {}, not told yet: {}", steer.by, text(&steer.text))?;
+    }
+    if let Some(stage) = &task.stage {
+        writeln!(out, "  stage: {}", escaped_line(stage))?;
+    }
+    if let Some(turn) = &task.turn {
+        let closed = turn.closed.as_ref().map_or_else(|| "open".to_owned(), |why| format!("closed: {why}"));
+        writeln!(out, "  turn {} for goal {}  {closed}", turn.number, turn.goal)?;
+    }
+    if !task.replan.is_empty() {
+        let why: Vec<&str> = task.replan.iter().map(env_contracts::Name::as_str).collect();
+        writeln!(out, "  the loop has to plan anew: {}", why.join(", "))?;
+    }
+    if let Some(interrupt) = &task.interrupt {
+        let stopped =
+            interrupt.stopped_ms.map_or_else(|| "something still runs".to_owned(), |at| format!("stopped {}", when(at)));
+        writeln!(out, "  interrupted by {} at {}: {stopped}", interrupt.by, when(interrupt.at_ms))?;
+    }
+    let budget = &view.budget;
+    let of = |most: Option<u64>| most.map_or_else(String::new, |most| format!(" of {most}"));
+    let used = |used: Option<u64>| used.unwrap_or_default();
+    writeln!(
+        out,
+        "  used: {}{} actions, {}{} ms running, {}{} bytes of output, {}{} cost; {} ms waiting for people, asked {} times",
+        used(budget.used.actions),
+        of(budget.most.actions),
+        used(budget.used.run_ms),
+        of(budget.most.run_ms),
+        used(budget.used.output_bytes),
+        of(budget.most.output_bytes),
+        used(budget.used.cost_micros),
+        of(budget.most.cost_micros),
+        budget.waited_ms,
+        budget.asks
+    )
+}
+
+/// A task after something was said to it.
+pub(super) fn said(task: &Task, json: bool) -> Result<ExitCode, Problem> {
+    if json {
+        return printed(print::json(task), 0);
+    }
+    let waits = task.steers.len();
+    let line = match task.state {
+        TaskState::Open if waits > 0 => {
+            format!("task {}: goal {}, {waits} steers wait for the next step", task.id, task.goal.version)
+        }
+        TaskState::Open => format!("task {}: goal {}", task.id, task.goal.version),
+        state => format!("task {} is {}", task.id, state.as_str()),
+    };
+    printed(writeln!(anstream::stdout().lock(), "{line}"), 0)
+}
