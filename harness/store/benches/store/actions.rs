@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use env_contracts::{DerivedEffects, Digest, Id, Outcome, Principal, Verdict};
 use glovebox_events::{
-    Action, ActionState, Asks, DecidedAt, End, Event, LogKey, Owner, Payload, PayloadRole, Right, What,
+    Action, ActionState, Asks, Budget, DecidedAt, End, Event, Goal, LogKey, Owner, Payload, PayloadRole, Remark, Right,
+    Spent, Task, TaskState, What,
 };
 use glovebox_store::{Commit, Condition, Record, Thing};
 
@@ -122,4 +123,35 @@ fn halves(n: usize) -> [Commit; 2] {
     second.payloads = vec![observation];
     second.records = vec![Record::Action(Box::new(action))];
     [first, second]
+}
+
+/// A task with a goal and some remarks, as a loop keeps one.
+pub(crate) fn opened(id: &str) -> Commit {
+    let log = LogKey { tenant: of("local"), session: of("session-0") };
+    let principal =
+        Principal { tenant: log.tenant.clone(), user: of("ann"), agent: None, agent_version: None, chain: vec![] };
+    let remark = |n| Remark { id: of(&format!("remark-{n}")), text: Digest::of(b"remark"), by: of("ann"), at_ms: 1 };
+    let task = Task {
+        id: of(id),
+        session: log.session.clone(),
+        principal,
+        state: TaskState::Open,
+        version: 1,
+        goal: Goal { version: 1, text: Digest::of(b"goal"), by: of("ann"), at_ms: 1 },
+        purpose: None,
+        stage: None,
+        constraints: (0..5).map(remark).collect(),
+        steers: vec![],
+        replan: vec![],
+        turn: None,
+        budget: Budget::default(),
+        spent: Spent::default(),
+        interrupt: None,
+        end: None,
+        opened_ms: 1,
+        changed_ms: 1,
+    };
+    let mut commit = Commit::new(log);
+    commit.records.push(Record::Task(Box::new(task)));
+    commit
 }

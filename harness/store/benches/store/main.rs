@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actions::{claim_first, in_one};
+use actions::{claim_first, in_one, opened};
 use bare::Bare;
 use glovebox_store::{Commit, Options, Sqlite, Store, StoreError};
 
@@ -101,6 +101,8 @@ fn reads() {
         assert!(matches!(again, Err(StoreError::Conflict(_))));
     });
     ask("what a task used", &|| assert!(ours.store.task(&tenant, &task).unwrap().used.actions > 0));
+    ours.runtime.block_on(ours.store.commit(opened("task-0"))).unwrap();
+    ask("and what it is, where it was opened", &|| assert!(ours.store.task(&tenant, &task).unwrap().record.is_some()));
 }
 
 fn many_callers(title: &str, make: Make) {
