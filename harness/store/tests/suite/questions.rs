@@ -169,8 +169,16 @@ pub(crate) async fn tasks_of_other_tenants_do_not_exist(store: &dyn Store) {
     nowhere.conditions.push(Condition::TaskAt { task: of("task-1"), goal: None, turn: None, interrupt: None });
     nowhere.conditions.push(Condition::TopicFree { task: of("task-1"), topic: of("colour"), goal: 1 });
     store.commit(nowhere).await.unwrap();
-    store.commit(open_session(&session(&key, None))).await.unwrap();
+    let top = session(&key, None);
+    store.commit(open_session(&top)).await.unwrap();
     store.commit(open_question(&question(&theirs, "q", "colour"))).await.unwrap();
+    // Theirs is below the session of that name, ours is not.
+    let below = LogKey { tenant: stranger.clone(), session: of("x") };
+    store.commit(open_session(&session(&below, Some(&top)))).await.unwrap();
+    store.commit(open_session(&session(&log("x"), None))).await.unwrap();
+    let filter = SessionFilter { root: Some(of("s")), ..Default::default() };
+    assert_eq!(store.sessions(&house(), &filter).unwrap().items, [opened]);
+    assert_eq!(store.sessions(&stranger, &filter).unwrap().items.len(), 2);
     assert_eq!(store.task(&stranger, &of("task-1")).unwrap().record, Some(theirs));
     assert_eq!(store.task(&house(), &of("task-1")).unwrap().record, Some(ours.clone()));
     // A record of somebody else in one's own log.
