@@ -33,6 +33,19 @@ fn rights(profiles: &Profiles, agent: &str) -> String {
     ["fs.read", "text.count", "text.diff", "mail.send"].map(one).join(" ")
 }
 
+/// The example of the documentation is one, and does what is said of it.
+#[test]
+fn the_documented_example_is_understood() {
+    let page = include_str!("../../docs/profiles.md");
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let profiles = Profiles::from_toml(example.split_once("```").unwrap().0).unwrap();
+    assert_eq!(rights(&profiles, "researcher@1.2.0"), "fs.read=dx text.count=dx text.diff=dx mail.send=d");
+    assert_eq!(rights(&profiles, "researcher"), "fs.read=dx text.count=d text.diff=d mail.send=");
+    assert_eq!(rights(&profiles, "stranger"), "fs.read= text.count=dx text.diff=d mail.send=");
+    let allowed = profiles.of(&asked_by("researcher@1.2.0"));
+    assert_eq!((allowed.rate.unwrap().calls, allowed.max_label), (100, Some(Label::Confidential)));
+}
+
 #[test]
 fn the_first_entry_that_fits_name_and_version_counts() {
     let profiles = Profiles::from_toml(PROFILES).unwrap();

@@ -224,6 +224,7 @@ fn submission(house: &House, name: &str, received: Vec<u8>) -> Submission {
         workspace: Some(house.workspace()),
         inputs: BTreeMap::new(),
         context: TaskContext {
+            turn: None,
             session: "promises".parse().unwrap(),
             task: "promises".parse().unwrap(),
             purpose: None,

@@ -141,8 +141,8 @@ codes! {
     ContractInvalid = "contract-invalid", exit 21, http 400, retry false, "correct the named key; env-contracts/example.toml shows every clause";
     /// A capability that the tool requires is not registered.
     DependencyUnmet = "dependency-unmet", exit 21, http 424, retry false, "register what is named, `glovebox tool add FILE`; `glovebox tool list` shows what is there";
-    /// The request asks for more than the tool's contract, and nothing here can grant that.
-    PolicyDenied = "policy-denied", exit 22, http 403, retry false, "ask for less, or let the operator widen the tool's contract and the ceiling";
+    /// No rule permits it, a rule forbids it, or it asks for more than the tool's contract and nothing here can grant that.
+    PolicyDenied = "policy-denied", exit 22, http 403, retry false, "ask for less; `glovebox policy explain` with the same arguments names the rules that decide, and the operator can change them";
     /// A person declined.
     Declined = "declined", exit 23, http 403, retry false, "do not ask for the same again; read the reason";
     /// The decision was not made in time.
@@ -191,6 +191,8 @@ codes! {
     BudgetSpent = "budget-spent", exit 59, http 429, retry false, "`glovebox task show TASK` says what is left of which budget; whoever opened it can open another";
     /// What a verifier found was about another revision, or held against another condition.
     EvidenceStale = "evidence-stale", exit 61, http 409, retry false, "verify what there is now, against the condition of now";
+    /// The action runs already, and nobody waits for its end here.
+    ActionRunning = "action-running", exit 60, http 202, retry true, "`glovebox action show ACTION` says how it ends; `glovebox action resume ACTION --ask wait` waits for it";
     /// Glovebox has no room for this action now.
     Busy = "busy", exit 40, http 503, retry true, "try again later, or raise the budgets in the configuration";
     /// The capability was called as often as it may be, for now.
@@ -207,6 +209,8 @@ codes! {
     StateUnavailable = "state-unavailable", exit 50, http 500, retry false, "name a writable folder with --state DIR or $GLOVEBOX_STATE";
     /// The disk is full.
     DiskFull = "disk-full", exit 51, http 507, retry true, "free space, or run `glovebox gc`";
+    /// The action ran, and how it ended could not be written down: the log will call it `unknown` or `interrupted`.
+    NotRecorded = "not-recorded", exit 59, http 500, retry false, "keep this Observation, which is the only record of the result; look whether it took effect before it is done again, and see to the state folder: `glovebox doctor` says what it lacks";
     /// A cached file does not have the content that was recorded; it was set aside.
     CacheCorrupt = "cache-corrupt", exit 52, http 500, retry true, "run it again: the entry is rebuilt";
     /// A stored artifact does not have the content that was recorded.

@@ -106,6 +106,7 @@ pub(crate) fn service(config: &Config, slots: u32) -> Result<ActionService, Prob
     let places = Places::of(config);
     let registry = registry(&places);
     places.make()?;
+    places.set_aside();
     let policy = policy(config, &places, &registry)?;
     service_at(places, registry, config, slots, Arc::new(policy), profiles::load(config)?.unwrap_or_default())
 }

@@ -25,7 +25,7 @@ use clap::Parser as _;
 use env_contracts::{Code, Diagnose as _, Problem};
 
 use args::{Cli, Command};
-use config::Config;
+use config::{Config, Origin};
 
 fn main() -> ExitCode {
     // Before anything else: a part of the second wall is no command.
@@ -93,6 +93,9 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         return commands::doctor::run(args, config);
     }
     let config = config?;
+    if let (state, Origin::Flag(_) | Origin::Environment(_)) = config.entry("state") {
+        print::name_state(state);
+    }
     match cli.command {
         Command::Run(args) => commands::run::run(&args, &config),
         Command::Action(command) => commands::action::run(command, &config),

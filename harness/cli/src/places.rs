@@ -3,9 +3,17 @@
 use std::path::PathBuf;
 
 use env_contracts::{Code, Problem};
-use glovebox_runtime::io_problem;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use glovebox_runtime::{io_problem, private_dir};
 
 use crate::config::{Config, trusted};
+
+/// What is set aside for the kill switch, in bytes: the pages of a stop, of
+/// grants that are taken back and of some hundred actions that end.
+const RESERVE: u64 = 1 << 20;
+
+/// How much has to be free for that: it must not be what fills the disk.
+const PLENTY: u64 = 64 << 20;
 
 /// Where things are in the state folder.
 pub(crate) struct Places {
@@ -60,14 +68,38 @@ impl Places {
         self.state.join("room")
     }
 
+    /// Space that is given back when everything has to stop on a full disk.
+    fn reserve(&self) -> PathBuf {
+        self.state.join("reserve")
+    }
+
+    /// Sets space aside for the kill switch, where there is plenty. Where that
+    /// fails, the kill switch has what the disk has.
+    pub(crate) fn set_aside(&self) {
+        let path = self.reserve();
+        let room = |stat: rustix::fs::StatVfs| stat.f_bavail.saturating_mul(stat.f_frsize) >= PLENTY;
+        if path.exists() || !rustix::fs::statvfs(&self.state).is_ok_and(room) {
+            return;
+        }
+        let opened = fs_err::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let set =
+            opened.and_then(|file| Ok(rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, RESERVE)?));
+        if set.is_err() {
+            let _ = fs_err::remove_file(&path);
+        }
+    }
+
+    /// Gives that space back. `false`: there is none.
+    pub(crate) fn give_back(&self) -> bool {
+        fs_err::remove_file(self.reserve()).is_ok()
+    }
+
     /// Makes the state folder, private to its owner.
     ///
     /// # Errors
     /// `state-unavailable`, `disk-full`.
     pub(crate) fn make(&self) -> Result<(), Problem> {
-        use std::os::unix::fs::DirBuilderExt as _;
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.state);
-        made.map_err(|error| {
+        private_dir(&self.state).map_err(|error| {
             io_problem(
                 &format!("cannot make the state folder `{}`", self.state.display()),
                 Code::StateUnavailable,

@@ -1,6 +1,7 @@
 //! Observations and problems for people.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 use env_contracts::{ByteSize, Observation, Problem, StreamOutput};
@@ -15,11 +16,34 @@ pub(crate) const FAINT: Style = Style::new().dimmed();
 /// How many lines of a stream are printed; the rest is in `--json`.
 const STREAM_LINES: usize = 20;
 
+/// What commands that are shown have to say of the state folder.
+static STATE: OnceLock<String> = OnceLock::new();
+
+/// Commands that are shown name this state folder from here on: who pastes
+/// one elsewhere means the same.
+pub(crate) fn name_state(folder: &str) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
+    let quoted = if folder.chars().all(plain) { folder.to_owned() } else { quote(folder) };
+    let _ = STATE.set(format!("--state {quoted} "));
+}
+
+fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// A text of ours whose commands can be pasted.
+pub(crate) fn pasted(text: &str) -> String {
+    match STATE.get() {
+        Some(state) => text.replace("`glovebox ", &format!("`glovebox {state}")),
+        None => text.to_owned(),
+    }
+}
+
 /// A problem on standard error: message, code, way out.
 pub(crate) fn problem(problem: &Problem) {
     let mut err = anstream::stderr().lock();
     let _ = writeln!(err, "{FAILED}error{FAILED:#} [{}]: {}", problem.code, indented(&problem.message, "  │ "));
-    let _ = writeln!(err, "hint: {}", escaped(&problem.help));
+    let _ = writeln!(err, "hint: {}", escaped(&pasted(&problem.help)));
 }
 
 /// A problem on standard output, for a program that reads JSON there.
@@ -44,7 +68,7 @@ pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
         writeln!(out, "  {}{code}", indented(message, "  │ "))?;
     }
     if let Some(help) = &outcome.help {
-        writeln!(out, "  hint: {}", escaped(help))?;
+        writeln!(out, "  hint: {}", escaped(&pasted(help)))?;
     }
     data(&mut out, &observation.data)?;
     // A command's standard output is its result; both would be one too many.

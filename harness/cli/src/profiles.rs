@@ -2,11 +2,23 @@
 
 use std::path::Path;
 
-use env_contracts::{Code, Problem, Profiles};
+use env_contracts::{Code, Principal, Problem, Profiles};
 use glovebox_runtime::read_plain;
 
 use crate::commands::files::MAX_TEXT;
 use crate::config::{Config, Origin, trusted};
+
+/// The profiles that bind who asks: a person is bound by none, whatever is
+/// wrong with the file.
+///
+/// # Errors
+/// Those of [`load`].
+pub(crate) fn of(config: &Config, principal: &Principal) -> Result<Profiles, Problem> {
+    Ok(match principal.agent {
+        Some(_) => load(config)?.unwrap_or_default(),
+        None => Profiles::default(),
+    })
+}
 
 /// The profiles in force; `None`: there are none, and agents are not bound.
 ///

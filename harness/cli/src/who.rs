@@ -69,6 +69,18 @@ pub(crate) fn requester_of_answers(config: &Config) -> Principal {
     Principal { agent, agent_version, ..principal() }
 }
 
+/// Refuses an agent what is for people.
+///
+/// # Errors
+/// `not-eligible`.
+pub(crate) fn person(config: &Config) -> Result<(), Problem> {
+    match requester_of_answers(config).agent {
+        None => Ok(()),
+        Some(agent) => Err(Problem::new(Code::NotEligible, format!("agent `{agent}` asks, and this is for people"))
+            .with_help("a person does it: without $GLOVEBOX_AGENT and the `agent` of the configuration")),
+    }
+}
+
 fn name(text: String) -> Name {
     text.parse().unwrap_or_else(|error| unreachable!("made of letters and digits: {error}"))
 }

@@ -34,7 +34,7 @@ impl Slots {
         };
         let failed =
             |error: std::io::Error| glovebox_runtime::io_problem("cannot take a slot", Code::StateUnavailable, &error);
-        fs_err::create_dir_all(&self.dir).map_err(failed)?;
+        glovebox_runtime::private_dir(&self.dir).map_err(failed)?;
         for number in 0..limit {
             let path = self.dir.join(format!("{capability}.{number}"));
             let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;

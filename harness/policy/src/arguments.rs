@@ -77,9 +77,9 @@ pub(crate) fn of_schema(input: &Value) -> Mapped {
     Mapped { attributes, hidden, argv }
 }
 
-/// Arguments that are marked as command lines and are not seen as one: of another
-/// type, or inside of something else.
-pub(crate) fn wrong_marks(input: &Value) -> Vec<String> {
+/// Arguments of a schema that are marked as command lines and are not seen as
+/// one by rules: of another type, or inside of something else.
+pub fn wrong_marks(input: &Value) -> Vec<String> {
     let fits = |schema: &Value| {
         let text = |ty: Option<Type>| matches!(ty, Some(Type::String));
         match ty(schema, 0).map(|(ty, _)| ty) {

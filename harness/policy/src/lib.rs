@@ -94,7 +94,7 @@ mod stamp;
 mod wanted_tests;
 
 pub use approvers::MAX_CLASSES;
-pub use arguments::Hidden;
+pub use arguments::{Hidden, wrong_marks};
 pub use cases::TestReport;
 pub use check::{CheckReport, HiddenArgument, check, hidden_arguments, run_tests, schema_text};
 pub use decision::{Decision, Effect, Policy, Reason, Rule};

@@ -1,7 +1,7 @@
 //! Which processes are alive: each that holds work has a file of its own,
 //! locked as long as it lives. The kernel gives the lock back however it ends.
 
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use env_contracts::{Code, Id, Problem};
@@ -28,7 +28,9 @@ impl Holder {
     /// files of those that don't.
     pub(crate) fn new(store: &Path) -> Result<Self, Problem> {
         let folder = store.join(FOLDER);
-        fs_err::create_dir_all(&folder).map_err(|error| unavailable(&error))?;
+        // This user's alone, whatever the umask is.
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|error| unavailable(&error))?;
         let holder = loop {
             let id = random::id()?;
             let file = fs_err::OpenOptions::new()

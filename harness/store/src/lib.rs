@@ -45,5 +45,5 @@ pub use audit::{
     AuditFault, AuditFinding, AuditReport, Checkpoint, CheckpointSchema, ExportError, ExportFilter, ExportFormat, Head,
 };
 pub use query::*;
-pub use sqlite::{Options, Sqlite};
+pub use sqlite::{Options, Sqlite, VERSION};
 pub use store::*;

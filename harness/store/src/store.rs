@@ -270,6 +270,10 @@ pub trait Store: Send + Sync {
     /// perhaps in processes that are gone.
     fn running(&self, limit: u32) -> Result<Vec<Action>, Problem>;
 
+    /// Actions of all tenants that were asked for, or edited, and that nobody
+    /// has gone on with, oldest first.
+    fn requested(&self, limit: u32) -> Result<Vec<Action>, Problem>;
+
     /// The content of a payload. `None`: there never was one.
     fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem>;
 

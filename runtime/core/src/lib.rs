@@ -37,6 +37,7 @@ mod clock;
 mod effects;
 mod hide;
 mod plain;
+mod private;
 mod problem;
 
 pub use admission::{Admission, Budgets, Room};
@@ -50,4 +51,5 @@ pub use clock::{Clock, Instant, SystemClock};
 pub use effects::derived_effects;
 pub use hide::Hide;
 pub use plain::{holds_plain_files, open_plain, read_plain};
+pub use private::private_dir;
 pub use problem::io_problem;

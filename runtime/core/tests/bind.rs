@@ -255,3 +255,14 @@ fn sweeping_takes_dead_runs_and_leaves_live_ones() {
     drop((live, beside));
     assert_eq!(fs_err::read_dir(&parent).unwrap().count(), 0);
 }
+
+/// Inodes are given again: a folder that took the place of another is told by
+/// when it was made.
+#[test]
+fn a_workspace_is_known_by_when_it_was_made() {
+    let desk = Desk::new();
+    let files = desk.bind(WORKSPACE, &desk.workspace(), &[], Vec::new()).unwrap();
+    let made = fs_err::metadata(desk.workspace()).unwrap().created();
+    let made = made.ok().map(|made| made.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos());
+    assert_eq!(files.facts.workspace.unwrap().born_ns.map(u128::from), made);
+}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use env_contracts::{Id, Name};
 
-use super::run::RunArgs;
+use super::run::CallArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
@@ -17,11 +17,11 @@ pub(crate) enum PolicyCommand {
     #[command(after_help = "Examples:\n  glovebox policy test\n  glovebox policy test ./policy --json")]
     Test(PolicyArgs),
     /// Say what policy would decide about an action, and by which rules.
-    /// Takes what `run` takes, and runs nothing.
+    /// Takes what `run` takes of the call, and runs nothing.
     #[command(
         after_help = "Examples:\n  glovebox policy explain fs.write --arg path=a.txt --arg text=x --workspace .:write --agent coder"
     )]
-    Explain(Box<RunArgs>),
+    Explain(Box<PolicyExplainArgs>),
     /// Print the schema that policies are validated against.
     #[command(after_help = "Examples:\n  glovebox policy schema > glovebox.cedarschema")]
     Schema,
@@ -31,6 +31,15 @@ pub(crate) enum PolicyCommand {
         /// The folder; it must not exist, or be empty.
         dir: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PolicyExplainArgs {
+    #[command(flatten)]
+    pub(crate) call: CallArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

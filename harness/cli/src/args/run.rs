@@ -16,6 +16,24 @@ Examples:
   glovebox run my.tool --input table=data.csv --contract stricter.toml
   glovebox run my.tool --seed 7 --time 2026-01-01T00:00:00Z")]
 pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) call: CallArgs,
+    /// Print the whole Observation as JSON; where there is none, the problem.
+    #[arg(long, conflicts_with = "raw")]
+    pub(crate) json: bool,
+    /// Print the bare result: standard output of a command, or the data of a
+    /// tool as JSON.
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// An idempotency key: the same request with the same key is the same
+    /// action, and gets its result.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<Name>,
+}
+
+/// What is asked for, as `run` and `policy explain` take it.
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
     /// The tool: NAME (its newest version) or NAME@VERSION.
     pub(crate) tool: String,
     /// An argument. The value is read as the schema has it: as text, as a
@@ -44,17 +62,6 @@ pub(crate) struct RunArgs {
     /// When that clock begins: 2000-01-01T00:00:00Z if nothing else is said.
     #[arg(long, value_name = "TIME", requires = "seed")]
     pub(crate) time: Option<Moment>,
-    /// Print the whole Observation as JSON; where there is none, the problem.
-    #[arg(long, conflicts_with = "raw")]
-    pub(crate) json: bool,
-    /// Print the bare result: standard output of a command, or the data of a
-    /// tool as JSON.
-    #[arg(long)]
-    pub(crate) raw: bool,
-    /// An idempotency key: the same request with the same key is the same
-    /// action, and gets its result.
-    #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<Name>,
     /// Why, in words that people who decide see. Nothing is decided by them.
     #[arg(long, value_name = "TEXT")]
     pub(crate) purpose: Option<String>,

@@ -154,7 +154,7 @@ fn events(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
     let id = whole(&service, &who::requester_of_answers(config), &args.id)?;
     let events = service.events(&who::requester_of_answers(config), &id, 0)?;
     if args.json {
-        return printed(print::json(&events), 0);
+        return printed(print::json(&serde_json::json!({ "events": events })), 0);
     }
     let mut table = Table::default();
     for logged in &events {

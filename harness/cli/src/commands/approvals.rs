@@ -145,7 +145,7 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
     match (&card.preview_by, card.preview) {
         (Some(by), _) => {
             let text = format!("`glovebox run {by}` with the same arguments shows what it would do");
-            line("preview", &text);
+            line("preview", &print::pasted(&text));
         }
         (None, true) => line("preview", "a rule wants one looked at first, and the tool has none"),
         (None, false) => {}
@@ -231,11 +231,8 @@ fn settled_lines(settled: &Settled) -> std::io::Result<()> {
     let action = &settled.action;
     match (settled.approval.state, action.pending()) {
         (ApprovalState::Approved, _) => {
-            writeln!(
-                out,
-                "  action {} goes on by itself if its run waits, else with `glovebox action resume {}`",
-                action.id, action.id
-            )
+            let how = format!("by itself if its run waits, else with `glovebox action resume {}`", action.id);
+            writeln!(out, "  action {} goes on {}", action.id, print::pasted(&how))
         }
         (ApprovalState::Edited, Some(next)) => {
             writeln!(out, "  the edited plan {} waits for approval {}", next.digest.short(), next.id)

@@ -11,15 +11,19 @@ use super::{asking, printed};
 use crate::args::ApproverCommand;
 use crate::config::Config;
 use crate::table::Table;
-use crate::{house, print};
+use crate::{house, print, who};
 
 pub(crate) fn run(command: ApproverCommand, config: &Config) -> Result<ExitCode, Problem> {
     let path = house::approvers_path(config);
     let mut approvers = Approvers::load(&path).map_err(|error| Problem::of(&error))?;
     match command {
-        ApproverCommand::Add { name, passphrase_stdin } => add(&mut approvers, &name, passphrase_stdin),
+        ApproverCommand::Add { name, passphrase_stdin } => {
+            who::person(config)?;
+            add(&mut approvers, &name, passphrase_stdin)
+        }
         ApproverCommand::List { json } => list(&approvers, json),
         ApproverCommand::Remove { name } => {
+            who::person(config)?;
             approvers.remove(&name).map_err(|error| Problem::of(&error))?;
             printed(writeln!(anstream::stdout().lock(), "`{name}` answers no more"), 0)
         }

@@ -8,14 +8,14 @@ use glovebox_plane::Tool;
 use serde_json::{Map, Value};
 
 use super::files;
-use crate::args::RunArgs;
+use crate::args::CallArgs;
 use crate::terminal::escaped_line;
 
 /// The arguments as bytes, to be parsed strictly by the service.
 ///
 /// # Errors
 /// `file-unreadable`, and `usage` for a flag that can't be.
-pub(super) fn received(args: &RunArgs, tool: &Tool) -> Result<Vec<u8>, Problem> {
+pub(super) fn received(args: &CallArgs, tool: &Tool) -> Result<Vec<u8>, Problem> {
     match args.args.as_deref() {
         Some("-") => read_bounded(std::io::stdin().lock(), "standard input"),
         Some(text) => match text.strip_prefix('@') {

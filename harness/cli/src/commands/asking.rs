@@ -79,7 +79,7 @@ impl Watch for Watcher {
 
     fn asked(&self, card: &Card) {
         let Some(here) = &self.here else {
-            self.line.phase(&format!("waiting for a person: glovebox approvals show {}", card.approval));
+            self.line.phase(&waiting(&card.approval));
             return;
         };
         self.line.hush();
@@ -100,7 +100,7 @@ impl Watch for Watcher {
             }
         });
         if asking.is_err() {
-            self.line.phase(&format!("waiting for a person: glovebox approvals show {}", card.approval));
+            self.line.phase(&waiting(&card.approval));
         }
     }
 
@@ -260,7 +260,11 @@ fn unread(error: std::io::Error) -> Problem {
 
 fn note(line: &str) {
     let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "{line}");
+    let _ = writeln!(err, "{}", crate::print::pasted(line));
+}
+
+fn waiting(approval: &Id) -> String {
+    crate::print::pasted(&format!("waiting for a person: `glovebox approvals show {approval}`"))
 }
 
 /// A door, as answers name it.

@@ -8,10 +8,10 @@ use env_contracts::{Code, Problem, Verdict};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use glovebox_plane::Explained;
 use glovebox_policy::{CheckReport, Facet, PolicyProblem, SHIPPED, TestReport};
-use glovebox_runtime::io_problem;
+use glovebox_runtime::{io_problem, private_dir};
 
 use super::{asking, printed, run};
-use crate::args::{PolicyArgs, PolicyCommand, RunArgs};
+use crate::args::{PolicyArgs, PolicyCommand, PolicyExplainArgs};
 use crate::config::Config;
 use crate::house;
 use crate::places::Places;
@@ -101,10 +101,10 @@ fn tested(report: &TestReport, name: &str) -> std::io::Result<()> {
     writeln!(out, "{}: {} tests hold, {} do not", escaped_line(name), report.passed, failed.len())
 }
 
-fn explain(args: &RunArgs, config: &Config) -> Result<ExitCode, Problem> {
+fn explain(args: &PolicyExplainArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
-    let (asking, _) = asking::mode(config, &args.context)?;
-    let submission = run::submission(args, config, &service, asking)?;
+    let (asking, _) = asking::mode(config, &args.call.context)?;
+    let submission = run::submission(&args.call, config, &service, asking)?;
     let tool = service.capability(&submission.principal, &submission.request.capability)?.manifest.capability();
     let explained = house::tokio_runtime()?.block_on(service.explain(submission))?;
     if args.json {
@@ -179,12 +179,11 @@ fn told(facet: &Facet) -> String {
 
 /// Writes the shipped policy where nothing is yet.
 fn init(dir: &Path) -> Result<ExitCode, Problem> {
-    use std::os::unix::fs::DirBuilderExt as _;
     let failed = |error: std::io::Error| {
         io_problem(&format!("cannot write a policy to `{}`", dir.display()), Code::FileUnreadable, &error)
     };
     // Whoever can write to it decides what runs here.
-    let make = |dir: &Path| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed);
+    let make = |dir: &Path| private_dir(dir).map_err(failed);
     make(dir)?;
     if fs_err::read_dir(dir).map_err(failed)?.next().is_some() {
         return Err(Problem::new(Code::Usage, format!("`{}` is not empty", dir.display()))

@@ -10,14 +10,14 @@ use env_contracts::{
     Access, ActionRequest, Code, Deterministic, Mount, Name, Observation, Problem, Scope, Source, Wanted, Wasm,
 };
 use glovebox_artifacts::ArtifactStore;
-use glovebox_events::{Action, Asks};
+use glovebox_events::{Action, ActionState, Asks};
 use glovebox_plane::{ActionService, Asking, Submission, Submitted, Tool, Watch};
 use glovebox_runtime::Stop;
 use serde_json::Value;
 
 use super::asking::{self, Watcher};
 use super::{approvals, arguments, files, printed};
-use crate::args::RunArgs;
+use crate::args::{CallArgs, RunArgs};
 use crate::config::Config;
 use crate::progress::Progress;
 use crate::{house, keyboard, print, who};
@@ -27,8 +27,9 @@ pub(super) const SLOTS: u32 = 1;
 
 pub(crate) fn run(args: &RunArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, SLOTS)?;
-    let (asking, here) = asking::mode(config, &args.context)?;
-    let submission = submission(args, config, &service, asking)?;
+    let (asking, here) = asking::mode(config, &args.call.context)?;
+    let mut submission = submission(&args.call, config, &service, asking)?;
+    submission.request.idempotency_key.clone_from(&args.key);
     let answer =
         drive(&service, config, here, async |service, watch, stop| service.submit(submission, watch, &stop).await)?;
     answer.print(args.json, args.raw, &service)
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &RunArgs, config: &Config) -> Result<ExitCode, Problem> 
 
 /// What the command line asks for.
 pub(super) fn submission(
-    args: &RunArgs,
+    args: &CallArgs,
     config: &Config,
     service: &ActionService,
     asking: Asking,
@@ -48,7 +49,6 @@ pub(super) fn submission(
     let (workspace, access) = workspace(&args.workspace)?;
     let mut request = ActionRequest::new(wanted, Value::Null);
     request.scope = scope(args, &tool, access)?;
-    request.idempotency_key.clone_from(&args.key);
     request.purpose.clone_from(&args.purpose);
     let mut inputs = BTreeMap::new();
     for input in &args.input {
@@ -148,6 +148,9 @@ impl Answer {
 
 /// An action that was left: stable ids, and what can be done with them.
 fn waiting(action: &Action, json: bool, service: &ActionService) -> Result<ExitCode, Problem> {
+    if action.state == ActionState::Running {
+        return running(action, json);
+    }
     let code = Code::ApprovalPending.exit_code();
     let card = match action.pending() {
         Some(approval) => Some(service.approval(&action.principal, &approval.id)?),
@@ -169,8 +172,23 @@ fn waiting(action: &Action, json: bool, service: &ActionService) -> Result<ExitC
         } else {
             format!("`glovebox approvals approve {id}`, then `glovebox action resume {}`", action.id)
         };
-        shown = shown.and_then(|()| writeln!(out, "  hint: {hint}"));
+        shown = shown.and_then(|()| writeln!(out, "  hint: {}", print::pasted(&hint)));
     }
+    drop(out);
+    printed(shown, code)
+}
+
+/// An action that somebody else carries, and that nobody waits for here.
+fn running(action: &Action, json: bool) -> Result<ExitCode, Problem> {
+    let code = Code::ActionRunning.exit_code();
+    if json {
+        return printed(print::json(&serde_json::json!({ "running": { "action": action } })), code);
+    }
+    let id = &action.id;
+    let hint =
+        format!("`glovebox action show {id}` says how it ends; `glovebox action resume {id} --ask wait` waits for it");
+    let mut out = anstream::stdout().lock();
+    let shown = writeln!(out, "{}  {}  {id}\n  hint: {}", action.state, action.capability, print::pasted(&hint));
     drop(out);
     printed(shown, code)
 }
@@ -247,7 +265,7 @@ pub(super) fn workspace(text: &str) -> Result<(PathBuf, Access), Problem> {
 
 /// What the request wants of the tool's contract: the file's sections, the
 /// workspace with no more access than the command line gives, and the seed.
-fn scope(args: &RunArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, Problem> {
+fn scope(args: &CallArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, Problem> {
     let mut scope = match &args.contract {
         Some(path) => {
             let text = files::read_text(path)?;

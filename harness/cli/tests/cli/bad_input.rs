@@ -235,7 +235,7 @@ fn configuration_that_is_not_understood() {
     assert!(line("configuration")["help"].as_str().unwrap().contains("admission.wait"), "{lines:#}");
     assert_eq!((&line("system")["status"], &line("self-tests")["status"]), (&"ok".into(), &"skipped".into()));
     house.file("config/glovebox/config.toml", "");
-    let ran = crate::support::Ran::of(house.command().env("GLOVEBOX_ADMISSION_WAIT", "soon").args(["config", "show"]));
+    let ran = Ran::of(house.command().env("GLOVEBOX_ADMISSION_WAIT", "soon").args(["config", "show"]));
     assert!(ran.code == 2 && ran.stderr.contains("$GLOVEBOX_ADMISSION_WAIT"), "{}", ran.stderr);
     for (name, value, words) in [
         ("GLOVEBOX_CIELING", "x", &["GLOVEBOX_CIELING", "did you mean `GLOVEBOX_CEILING`"][..]),
@@ -244,7 +244,7 @@ fn configuration_that_is_not_understood() {
         ("GLOVEBOX_CONFIG", "/nowhere/config.toml", &["$GLOVEBOX_CONFIG", "/nowhere/config.toml", "unset"]),
     ] {
         for args in [&["config", "show"][..], &["run", "text.count", "--arg", "path=a.txt"]] {
-            let ran = crate::support::Ran::of(house.command().env(name, value).args(args));
+            let ran = Ran::of(house.command().env(name, value).args(args));
             let named = words.iter().all(|word| ran.stderr.contains(word));
             assert!(ran.code == 2 && ran.stderr.contains("error [config-invalid]") && named, "{}", ran.stderr);
         }

@@ -250,13 +250,33 @@ fn every_list_and_show_is_json_for_programs() {
         &["audit", "verify"],
         &["db", "check"],
         &["tool", "list"],
+        &["tool", "search", "fs"],
         &["tool", "show", "fs.write"],
         &["artifacts", "list"],
         &["config", "show"],
         &["gc", "--dry-run"],
     ] {
         let json = house.json(args);
-        assert!(json.is_object() || json.is_array(), "{args:?}: {json}");
+        assert!(json.is_object(), "{args:?}: {json}");
         assert!(!house.run(args).ok().stdout.starts_with('{'), "{args:?} is JSON without being asked");
     }
+}
+
+/// A person pastes what is shown, in another terminal.
+#[test]
+fn commands_that_are_shown_name_the_state_folder() {
+    let house = House::that_may_write();
+    let elsewhere = house.path("my state");
+    let mut command = house.command();
+    command.env_remove("GLOVEBOX_STATE").args(["--state", &elsewhere]);
+    let asked = Ran::of(command.args(write("n.txt", &[]).into_iter().filter(|arg| arg != "--json")));
+    assert_eq!(asked.code, 38, "{}{}", asked.stdout, asked.stderr);
+    let (_, hint) = asked.stdout.split_once("hint: `glovebox ").unwrap();
+    let approve = hint.split_once('`').unwrap().0;
+    assert!(approve.starts_with(&format!("--state '{elsewhere}' approvals approve ")), "{approve}");
+    #[expect(clippy::disallowed_methods, reason = "a person's shell")]
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &format!("exec {} {approve}", env!("CARGO_BIN_EXE_glovebox"))]);
+    shell.env_clear().env("HOME", house.path("")).env("XDG_CONFIG_HOME", house.path("config"));
+    assert!(Ran::of(&mut shell).ok().stdout.contains("is approved"));
 }

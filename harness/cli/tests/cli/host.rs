@@ -229,3 +229,67 @@ fn odd_surroundings() {
         assert_eq!(ran.code, 0, "{way}: {}{}", ran.stdout, ran.stderr);
     }
 }
+
+/// What a process makes is its user's alone, whatever its umask is.
+#[test]
+fn nothing_below_the_state_folder_is_others_to_see() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let house = House::that_may_write();
+    #[expect(clippy::disallowed_methods, reason = "a shell sets the umask")]
+    let mut shell = std::process::Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_glovebox");
+    let file = house.file("talker.wasm", talker(1));
+    shell.args([
+        "-c",
+        &format!(
+            "umask 0; '{program}' tool add '{file}' --name my.talker && '{program}' run my.talker && \
+         '{program}' run fs.write --arg path=n.txt --arg text=x --arg mode=create --workspace .:write"
+        ),
+    ]);
+    shell.current_dir(house.workspace()).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    shell.env("HOME", house.path("")).env("XDG_CONFIG_HOME", house.path("config"));
+    // A state folder that another program made for everybody.
+    let state = house.path("open");
+    fs_err::create_dir(&state).unwrap();
+    fs_err::set_permissions(&state, std::fs::Permissions::from_mode(0o755)).unwrap();
+    Ran::of(shell.env("GLOVEBOX_STATE", &state)).ok();
+    let mut folders = vec![std::path::PathBuf::from(&state)];
+    let mut open = Vec::new();
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs_err::read_dir(folder).unwrap().map(Result::unwrap) {
+            let meta = entry.metadata().unwrap();
+            if meta.is_dir() {
+                seen += 1;
+                folders.push(entry.path());
+                if meta.permissions().mode() & 0o077 != 0 {
+                    open.push(entry.path());
+                }
+            }
+        }
+    }
+    assert!(seen >= 6 && open.is_empty(), "{seen} folders, of which others see {open:?}");
+}
+
+/// The kill switch has space of its own, also where nothing else has any.
+#[test]
+fn everything_can_be_stopped_on_a_full_disk() {
+    let house = House::new();
+    house.has_a_tool_that_deletes();
+    let state = house.state();
+    let script = "x.delete --agent coder --ask leave --json >/dev/null; test $? = 38 || exit 90; \
+         test -s \"$GLOVEBOX_STATE/reserve\" || exit 91; \
+         dd if=/dev/zero of=\"$GLOVEBOX_STATE/filler\" bs=64k 2>/dev/null; dd if=/dev/zero of=\"$GLOVEBOX_STATE/crumbs\" bs=1k 2>/dev/null";
+    let copied = house.path("copied");
+    fs_err::rename(&state, &copied).unwrap();
+    let program = env!("CARGO_BIN_EXE_glovebox");
+    let args = format!(
+        "--version >/dev/null; cp -r '{copied}/.' \"$GLOVEBOX_STATE\"; '{program}' run {script}; \
+         '{program}' run x.delete --agent coder --json >/dev/null; test $? = 51 || exit 92; \
+         '{program}' stop --all --json"
+    );
+    let Some(ran) = mounted(&house, "size=160m,mode=700", &args) else { return };
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let said: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&said["halted"], &said["stopped"]["waiting"]), (&true.into(), &1.into()), "{said}");
+}

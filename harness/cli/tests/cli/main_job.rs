@@ -133,10 +133,14 @@ fn a_damaged_cache_is_made_anew() {
 
 /// A process that runs an action which does not end by itself, and is at it.
 fn busy(house: &House) -> Child {
+    busy_with(house, &[])
+}
+
+fn busy_with(house: &House, more: &[&str]) -> Child {
     let file = house.file("bulk.wasm", guest("bulk.wat"));
     house.run(&["tool", "add", &file, "--name", "bulk"]).ok();
     let mut command = house.command();
-    command.args(["run", "bulk", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(["run", "bulk", "--json"]).args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut progress = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -146,6 +150,20 @@ fn busy(house: &House) -> Child {
         assert!(progress.read_line(&mut line).unwrap() > 0, "it ended before it ran");
     }
     child
+}
+
+#[test]
+fn a_key_of_what_runs_already_is_told_so_and_nobody_is_asked() {
+    let house = House::new();
+    let mut child = busy_with(&house, &["--key", "k"]);
+    let again = house.run(&["run", "bulk", "--key", "k", "--ask", "leave", "--json"]);
+    assert_eq!(again.code, 45, "{}{}", again.stdout, again.stderr);
+    let action = &again.json()["running"]["action"];
+    assert_eq!(action["state"], "running");
+    let shown = house.run(&["run", "bulk", "--key", "k", "--ask", "leave"]);
+    assert!(shown.code == 45 && shown.stdout.contains("--ask wait"), "{}", shown.stdout);
+    house.run(&["action", "cancel", action["id"].as_str().unwrap()]).ok();
+    assert_eq!(child.wait().unwrap().code(), Some(30));
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn found(house: &House, args: &[&str]) -> Vec<String> {
         let name = hit["capability"].as_str().unwrap().split('@').next().unwrap();
         format!("{name}{}", if hit["executable"] == true { "!" } else { "" })
     };
-    hits.as_array().unwrap().iter().map(one).collect()
+    hits["tools"].as_array().unwrap().iter().map(one).collect()
 }
 
 #[test]
@@ -99,4 +99,52 @@ fn owner_rate_and_health_are_shown_where_there_are_any() {
     fs_err::remove_file(house.state().join("tools/my.two/0.1.0/component.wasm")).unwrap();
     let shown = house.run(&["tool", "show", "my.two", "--json"]).ok().json();
     assert_eq!(shown["health"]["state"], "artifact-missing");
+}
+
+/// A harness says for which agent it runs commands: looking is bound like searching.
+#[test]
+fn an_agent_is_shown_and_listed_what_its_profile_discloses() {
+    let house = House::cold();
+    house.file("config/glovebox/profiles.toml", PROFILES);
+    let as_agent = |agent: &str, args: &[&str]| {
+        let mut command = house.command();
+        crate::support::Ran::of(command.args(args).env("GLOVEBOX_AGENT", agent))
+    };
+    let listed = |agent: &str| {
+        let listing = as_agent(agent, &["tool", "list", "--json"]).ok().json();
+        let tools = listing["tools"].as_array().unwrap();
+        let names = tools.iter().map(|tool| tool["capability"].as_str().unwrap().split('@').next().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert!(listed("reader@1.2.0").iter().all(|name| name.starts_with("fs.")) && !listed("reader@1.2.0").is_empty());
+    assert_eq!(listed("stranger"), Vec::<String>::new());
+    as_agent("reader@1.2.0", &["tool", "show", "fs.write"]).ok();
+    let hidden = as_agent("reader@1.2.0", &["tool", "show", "text.count"]);
+    let missing = as_agent("reader@1.2.0", &["tool", "show", "text.other"]);
+    assert_eq!((hidden.code, missing.code), (2, 2));
+    let told = |ran: &crate::support::Ran, name: &str| ran.stderr.replace(name, "NAME");
+    assert_eq!(told(&hidden, "text.count"), told(&missing, "text.other"), "it would tell that there is one");
+}
+
+#[test]
+fn what_is_for_people_is_refused_to_an_agent() {
+    let house = House::that_may_write();
+    house.asks_to_write("n.txt");
+    house.has_an_approver();
+    let key = house.path("audit.key");
+    house.run(&["audit", "key", &key]).ok();
+    let backup = house.path("copy.db");
+    for args in [
+        &["approver", "add", "eve", "--passphrase-stdin"][..],
+        &["approver", "remove", "mira"],
+        &["audit", "export"],
+        &["audit", "checkpoint", "--key", &key],
+        &["db", "backup", &backup],
+    ] {
+        let mut command = house.command();
+        let ran = crate::support::Ran::of(command.args(args).env("GLOVEBOX_AGENT", "coder"));
+        assert!(ran.code == 36 && ran.stderr.contains("[not-eligible]"), "{args:?}: {}{}", ran.stdout, ran.stderr);
+    }
+    assert!(!std::path::Path::new(&backup).exists());
+    assert_eq!(house.json(&["approver", "list"])["approvers"].as_array().unwrap().len(), 1);
 }

@@ -231,3 +231,29 @@ fn a_tool_is_shown_for_people_and_for_programs() {
     assert_eq!((&json["builtin"], &json["effects"]["derived"]), (&true.into(), &"none".into()));
     assert_eq!(json["manifest"]["name"], "text.count");
 }
+
+#[test]
+fn a_mark_for_command_lines_that_no_rule_would_see_is_refused() {
+    let house = House::new();
+    let file = house.file("hostile.wasm", hostile());
+    let made = house.run(&["tool", "add", &file, "--name", "my.tool"]).ok().stdout;
+    for (schema, right) in [
+        (r#"{ type = "string", x-glovebox-argv = true }"#, true),
+        (r#"{ type = "array", items = { type = "string" }, x-glovebox-argv = true }"#, true),
+        (r#"{ type = "integer", x-glovebox-argv = true }"#, false),
+        (r#"{ type = "string", x-glovebox-argv = "yes" }"#, false),
+        (r#"{ type = "object", properties = { line = { type = "string", x-glovebox-argv = true } } }"#, false),
+    ] {
+        let name = format!("my.tool-{}", house.json(&["tool", "list"])["tools"].as_array().unwrap().len());
+        let input = made.split_once("[input]").unwrap_or_else(|| panic!("{made}"));
+        let rest = input.1.split_once("\n[").map_or(String::new(), |(_, rest)| format!("\n[{rest}"));
+        let text = format!("{}[input]\ntype = \"object\"\nproperties = {{ line = {schema} }}\n{rest}", input.0);
+        let manifest = house.file("marked.toml", text.replace("my.tool", &name));
+        let args = ["tool", "add", file.as_str(), "--manifest", manifest.as_str()];
+        if right {
+            house.run(&args).ok();
+        } else {
+            house.refuses(&args, 2, "manifest-invalid", &["x-glovebox-argv", "line"]);
+        }
+    }
+}

@@ -258,6 +258,10 @@ impl Store for Seen {
         self.store.running(limit)
     }
 
+    fn requested(&self, limit: u32) -> Result<Vec<Action>, Problem> {
+        self.store.requested(limit)
+    }
+
     fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem> {
         self.store.payload(tenant, of, sha256)
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Problem, Version};
-use glovebox_runtime::{ArtifactBytes, Instant, io_problem};
+use glovebox_runtime::{ArtifactBytes, Instant, io_problem, private_dir};
 
 use super::cache::Stamp;
 use super::record::{Record, RecordSchema};
@@ -218,10 +218,10 @@ impl Registry {
         let failed = |error: std::io::Error| io_problem("cannot register the tool", Code::StateUnavailable, &error);
         let folder = self.dir.join(capability.name.as_str());
         let records = self.dir.join(RECORDS);
-        fs_err::create_dir_all(&folder).and_then(|()| fs_err::create_dir_all(&records)).map_err(failed)?;
+        private_dir(&folder).and_then(|()| private_dir(&records)).map_err(failed)?;
         let staged = Staged(folder.join(format!(".{}", uuid::Uuid::now_v7().simple())));
         let write = || -> std::io::Result<()> {
-            fs_err::create_dir(&staged.0)?;
+            private_dir(&staged.0)?;
             durable(&staged.0.join(MANIFEST), manifest.as_bytes())?;
             let place = staged.0.join(COMPONENT);
             // What is registered never changes, and its digest is compared

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use env_contracts::{ApprovalNeed, BoundFacts, Code, Label, Name, OutcomeKind, Problem, Verdict};
+use env_contracts::{ApprovalNeed, BoundFacts, Code, Label, Name, OutcomeKind, Principal, Problem, Verdict};
 use glovebox_events::{Answer, DecidedAt, Grant, GrantScope, What};
 use glovebox_policy::{
-    BudgetFacts, Decision, DeltaFact, Facts, Given, GivenScope, LabelFacts, Live, PastFacts, Policy, Source, TaskFacts,
-    ToolFacts,
+    BudgetFacts, Decision, DeltaFact, Facts, Given, GivenScope, LabelFacts, Live, PastFacts, Policy, Reason, Source,
+    TaskFacts, ToolFacts,
 };
 use glovebox_store::TaskSeen;
 
@@ -82,7 +82,7 @@ impl ActionService {
         let decision = self.parts.policy.current().decide(&facts);
         flight.journal.event(self.now_ms(), decided(at, &decision))?;
         match decision.verdict {
-            Verdict::Deny => Err(denied(&decision).into()),
+            Verdict::Deny => Err(denied(&decision, &flight.principal).into()),
             Verdict::Allow | Verdict::Ask => Ok(decision),
         }
     }
@@ -142,20 +142,25 @@ impl ActionService {
     }
 }
 
-/// The refusal of a policy that denies, with its reasons for the model.
-pub(super) fn denied(decision: &Decision) -> Refusal {
-    let mut message = if decision.for_model.is_empty() {
-        match decision.rules.first() {
-            Some(rule) => format!("policy denies it: rule `{}`", rule.id),
-            None => "policy denies it: no rule permits it".to_owned(),
-        }
+/// The refusal of a policy that denies, with its reasons for whoever asked.
+pub(super) fn denied(decision: &Decision, by: &Principal) -> Refusal {
+    let reasons = if by.agent.is_none() { &decision.for_people } else { &decision.for_model };
+    let message = if decision.errors.is_empty() {
+        format!("policy denies it: {}", reasons.join("; "))
     } else {
-        format!("policy denies it: {}", decision.for_model.join("; "))
+        format!("policy could not be evaluated, and so denies it: {}", decision.errors.join("; "))
     };
-    if !decision.errors.is_empty() {
-        message = format!("policy could not be evaluated, and so denies it: {}", decision.errors.join("; "));
-    }
-    let refusal = Refusal::new(OutcomeKind::PolicyDenied, Problem::new(Code::PolicyDenied, message));
+    let problem = Problem::new(Code::PolicyDenied, message);
+    let refusal = Refusal::new(
+        OutcomeKind::PolicyDenied,
+        match decision.reason {
+            Reason::Forbidden => problem.with_help(
+                "do not ask for the same again: no approval changes it; `glovebox policy explain` shows the rule, \
+                 and the operator can change it",
+            ),
+            _ => problem,
+        },
+    );
     match decision.rules.first() {
         Some(rule) => refusal.which(rule.id.clone()),
         None => refusal,

@@ -1,6 +1,6 @@
 //! How an action ends: Observation, event and state, in one transaction.
 
-use env_contracts::{Observation, Outcome};
+use env_contracts::{Code, Observation, Outcome, OutcomeKind, Problem, SideEffects};
 use glovebox_store::{Conflict, Thing};
 use glovebox_events::{ActionState, ApprovalState, End, PayloadRole, What};
 
@@ -53,11 +53,7 @@ impl ActionService {
                         Err(problem) => return Ok(unwritten(observation, &problem.message)),
                     }
                 }
-                Err(lost) => {
-                    let problem = self.lost(lost);
-                    observation = unwritten(observation, &problem.message);
-                    return Ok(observation);
-                }
+                Err(lost) => return Ok(unwritten(observation, &self.lost(lost).message)),
             }
         }
     }
@@ -94,9 +90,17 @@ pub(super) fn end(observation: &Observation, payload: env_contracts::Digest, now
     }
 }
 
-/// An Observation whose end is not in the log: whoever reads it has to know.
+/// An Observation whose end is not in the log. It must not look like success:
+/// whoever looks later finds that nobody knows.
 fn unwritten(mut observation: Observation, why: &str) -> Observation {
-    let message = format!("the end of the action could not be written down: {why}");
-    observation.notices.push(env_contracts::Notice::new("not-recorded", message));
-    observation
+    let was = &observation.outcome;
+    let said = was.message.as_ref().map_or_else(String::new, |message| format!(" ({message})"));
+    let message = format!("it ended as `{was}`{said}, and that could not be written down: {why}");
+    let kind = match observation.effects.side_effects {
+        SideEffects::None => OutcomeKind::BackendError,
+        _ => OutcomeKind::Unknown,
+    };
+    let outcome = Refusal::new(kind, Problem::new(Code::NotRecorded, message)).which("not-recorded").0;
+    observation.text.clear();
+    Story(observation).finish(outcome)
 }

@@ -171,11 +171,16 @@ impl ActionService {
 
 /// What is for people alone.
 fn person(by: &Principal) -> Result<(), Problem> {
-    if by.agent.is_none() && by.chain.is_empty() {
+    if is_person(by) {
         return Ok(());
     }
     Err(Problem::new(Code::NotEligible, "an agent neither stops everything nor lets it go on")
         .with_help("a person does: without --agent and $GLOVEBOX_AGENT"))
+}
+
+/// Whether a person acts, and nobody on their behalf.
+pub(super) fn is_person(by: &Principal) -> bool {
+    by.agent.is_none() && by.chain.is_empty()
 }
 
 /// Why nothing is let past.

@@ -6,6 +6,7 @@ use glovebox_store::{ActionFilter, ApprovalFilter, Content, EventFilter, EventsO
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::halting::is_person;
 use super::{ActionService, Parts, unknown_action};
 use crate::cards::{self, Card};
 
@@ -145,7 +146,7 @@ impl ActionService {
     /// `grant-unknown`, also for those of others.
     pub async fn revoke(&self, principal: &Principal, id: &Id) -> Result<Grant, Problem> {
         let grant = self.parts.store.grant(&principal.tenant, id)?;
-        let grant = grant.filter(|grant| grant.principal.user == principal.user && principal.agent.is_none());
+        let grant = grant.filter(|grant| grant.principal.user == principal.user && is_person(principal));
         let grant = grant.ok_or_else(|| Problem::new(Code::GrantUnknown, format!("there is no grant `{id}`")))?;
         self.take_back(&principal.tenant, grant, &principal.user).await
     }
@@ -163,7 +164,7 @@ impl ActionService {
     /// `action-unknown`; `usage` while it has not ended.
     pub async fn erase(&self, principal: &Principal, id: &Id) -> Result<u64, Problem> {
         let action = self.same_user(principal, id)?;
-        if !action.state.ended() || principal.agent.is_some() {
+        if !action.state.ended() || !is_person(principal) {
             let message = format!("action `{id}` is `{}`: only a person erases, and only what has ended", action.state);
             return Err(Problem::new(Code::Usage, message).with_help("`glovebox action cancel ID` ends it"));
         }

@@ -1,6 +1,7 @@
 //! The one way in: every door hands its requests to the [`ActionService`].
 
 mod answering;
+mod answers;
 mod asking;
 mod attention;
 mod binding;

@@ -22,6 +22,7 @@ impl ActionService {
     /// asks a person where it says so.
     pub(super) async fn propose(&self, flight: &mut Flight, watch: &Arc<dyn Watch>, stop: &Stop) -> Result<Step, Halt> {
         self.not_stopped(flight)?;
+        self.not_too_late(flight)?;
         let planned = self.plan(flight)?;
         let first = self.decide(flight, &planned, None, DecidedAt::Plan, None)?;
         if flight.action().asks == Asks::Permission {

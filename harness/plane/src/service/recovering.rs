@@ -8,6 +8,7 @@ use glovebox_store::{DueOf, Sqlite};
 use super::ActionService;
 use super::Asking;
 use super::flight::{Flight, Halt};
+use super::waiting;
 use crate::observe::Refusal;
 
 /// Which processes live: one that is gone ran its actions for the last time.
@@ -79,6 +80,17 @@ impl ActionService {
             let approved = flight.state() == ActionState::Authorized;
             let why = if approved { "nobody came back for it" } else { "nobody answered in time" };
             match self.expire(&mut flight, &approval, why).await {
+                Ok(_) => out.expired += 1,
+                Err(Halt::Changed | Halt::Refused(_)) => {}
+                Err(Halt::Failed(problem)) => return Err(problem),
+            }
+        }
+        for action in store.requested(BATCH)? {
+            if waiting::edited_until(&action).is_none_or(|expires| self.now_ms() < expires) {
+                continue;
+            }
+            let Ok(mut flight) = Flight::of(&self.parts, action, Asking::Leave) else { continue };
+            match self.end(&mut flight, waiting::expired("nobody came back for what was edited").0).await {
                 Ok(_) => out.expired += 1,
                 Err(Halt::Changed | Halt::Refused(_)) => {}
                 Err(Halt::Failed(problem)) => return Err(problem),

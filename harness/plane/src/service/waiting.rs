@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use env_contracts::{Code, Id, OutcomeKind, Problem};
-use glovebox_events::{ActionState, What};
+use glovebox_events::{Action, ActionState, ApprovalState, What};
 use glovebox_runtime::Stop;
 
 use super::flight::{Flight, Halt, Step};
@@ -66,6 +66,15 @@ impl ActionService {
         flight.journal.event(self.now_ms(), What::ApprovalExpired { approval: approval.clone() })?;
         let outcome = expired(why).0;
         self.end(flight, outcome).await.map(|observation| Step::Done(Box::new(observation)))
+    }
+
+    /// Refuses to go on with what a person edited so long ago that the question
+    /// it answered would have ended by now.
+    pub(super) fn not_too_late(&self, flight: &Flight) -> Result<(), Halt> {
+        if edited_until(flight.action()).is_some_and(|expires| self.now_ms() >= expires) {
+            return Err(expired("nobody came back for what was edited").into());
+        }
+        Ok(())
     }
 
     /// Waits for the end of a run that another process, or another caller of
@@ -132,6 +141,13 @@ impl ActionService {
         let grace = stop.grace_ms.map_or(0, |grace| grace.saturating_sub(self.now_ms()));
         Some(Duration::from_millis(grace))
     }
+}
+
+/// Until when an action that was edited waits to be gone on with: as long as the
+/// question would have waited.
+pub(super) fn edited_until(action: &Action) -> Option<u64> {
+    let approval = action.approval.as_ref().filter(|_| action.state == ActionState::Requested)?;
+    approval.expires_ms.filter(|_| approval.state == ApprovalState::Edited)
 }
 
 /// The end of an action that waited too long.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use env_contracts::{Digest, Id, Verdict};
 use glovebox_events::{Answered, ApprovalState, GrantScope, Logged, Right, What};
 use glovebox_plane::machine::replay;
-use glovebox_store::{ApprovalFilter, EventFilter, EventsOf, GrantFilter};
+use glovebox_store::{ApprovalFilter, EventFilter, EventsOf, GrantFilter, Options, Sqlite};
 
 use crate::house::{House, id, name};
 
@@ -58,6 +58,8 @@ impl House {
             grants.into_iter().map(|grant| ((name("local"), grant.id.clone()), grant)).collect();
         assert_eq!(stored, live.grants, "the log and the records of grants differ");
         assert_eq!(self.store.halted().unwrap(), live.halt);
+        let beside = Sqlite::open(&self.path("state"), &Options { create: false }).unwrap().derived().unwrap();
+        assert_eq!(beside, Vec::<String>::new(), "the tables beside the log are not what it adds up to");
 
         let mut rights: BTreeMap<Id, Digest> = BTreeMap::new();
         let mut consumed = BTreeSet::new();

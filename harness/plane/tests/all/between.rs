@@ -129,6 +129,10 @@ impl Store for Between {
         self.read(|store| store.running(limit))
     }
 
+    fn requested(&self, limit: u32) -> Result<Vec<Action>, Problem> {
+        self.read(|store| store.requested(limit))
+    }
+
     fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem> {
         self.read(|store| store.payload(tenant, of, sha256))
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use env_contracts::{Code, Name, OutcomeKind, Principal, Problem};
+use env_contracts::{Code, Name, OutcomeKind, Principal, Problem, Profiles};
 use glovebox_plane::{Answering, AskLimits, Asking, Recovered, Reply, Submitted};
 
 use crate::fake::WRITE;
@@ -64,6 +64,25 @@ fn a_tool_is_called_no_more_often_than_its_manifest_says() {
     house.ground.clock.forward(Duration::from_millis(60_001));
     assert_eq!(call().code, None);
     house.audit(&["s1"]);
+}
+
+#[test]
+fn of_two_rates_the_tighter_counts() {
+    for (own, profile) in
+        [("calls = 1, per = \"1m\"", "calls = 3, per = \"2m\""), ("calls = 9, per = \"1m\"", "calls = 1, per = \"1m\"")]
+    {
+        let tool = WRITE.replace("entry =", &format!("rate = {{ {own} }}\nentry ="));
+        let mut setup = Setup::of(&[tool.as_str()]).rules("permit (principal, action, resource);");
+        setup.profiles = Profiles::from_toml(&format!(
+            "schema = \"glovebox/profiles/v1\"\n[default]\ndiscover = [\"*\"]\nexecute = [\"*\"]\nrate = {{ {profile} }}\n"
+        ))
+        .unwrap();
+        let house = House::of(&setup);
+        house.runs_well();
+        let call = || done(house.send(house.asked("fake.write", "{}")).unwrap()).outcome;
+        assert_eq!(call().code, None);
+        assert_eq!(call().code, Some(Code::RateLimited), "{own} and {profile}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod between;
 mod changed;
 mod crash;
 mod decisions;
+mod edits;
 mod fake;
 mod forged;
 mod grants;

@@ -289,16 +289,18 @@ fn what_can_not_be_written_down_is_not_claimed_and_can_run_later() {
 }
 
 #[test]
-fn a_result_that_can_not_be_written_down_is_not_lost_and_says_so() {
-    for (tool, commits) in [("fake.write", 1), ("fake.tool", 0)] {
+fn a_result_that_can_not_be_written_down_is_not_lost_and_is_no_success() {
+    for (tool, commits, kind) in [("fake.write", 1, OutcomeKind::Unknown), ("fake.tool", 0, OutcomeKind::BackendError)]
+    {
         let ground = Ground::new();
         let setup = Setup::of(&[WRITE, TOOL]).rules(ALLOW);
         let (house, _) = failing(&ground, &setup, commits);
         house.runs_well();
         let seen = done(house.send(house.asked(tool, "{}")).unwrap());
-        assert_eq!(seen.outcome.code, None, "{:?}", seen.outcome);
+        assert_eq!((seen.outcome.kind, seen.outcome.code), (kind, Some(Code::NotRecorded)), "{:?}", seen.outcome);
+        assert_ne!(seen.outcome.exit_code(), 0);
+        assert!(!seen.outcome.retryable && seen.text.contains("could not be written down"), "{}", seen.text);
         assert_eq!(seen.data["ok"], 1);
-        assert!(seen.notices.iter().any(|notice| notice.kind == "not-recorded"), "{:?}", seen.notices);
     }
 }
 

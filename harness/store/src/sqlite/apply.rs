@@ -294,7 +294,7 @@ impl<'a> Writing<'a> {
 
 impl TaskUse {
     /// Adds what this event says.
-    fn count(&mut self, what: &What) {
+    pub(super) fn count(&mut self, what: &What) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         match what {
             What::Claimed { .. } => self.actions += 1,

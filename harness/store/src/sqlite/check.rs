@@ -1,5 +1,6 @@
 //! Whether the file is whole, and whether its tables agree with each other.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use env_contracts::{Id, Problem};
@@ -27,6 +28,9 @@ impl Sqlite {
             let sql = open::reader(&path)?;
             let mut faults = integrity(&sql)?;
             if faults.is_empty() {
+                schema(&sql, &mut faults)?;
+            }
+            if faults.is_empty() {
                 // On a file that is not whole, these would only find the same again.
                 references(&sql, &mut faults)?;
                 let version = open::version(&sql)?;
@@ -52,6 +56,33 @@ fn integrity(sql: &Connection) -> Result<Vec<String>, Fault> {
     let mut statement = sql.prepare(&format!("PRAGMA integrity_check({MAX_LISTED})"))?;
     let lines = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}
+
+/// Whether there is what this version makes, and nothing else: a trigger or a
+/// view could make other answers of the same rows.
+fn schema(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
+    let listed = |sql: &Connection| -> Result<BTreeMap<(String, String), Option<String>>, Fault> {
+        let mut statement = sql.prepare("SELECT type, name, sql FROM sqlite_schema")?;
+        let rows = statement.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    };
+    let (there, mut wanted) = (listed(sql)?, listed(&open::expected(sql)?)?);
+    for ((kind, name), text) in there {
+        match wanted.remove(&(kind.clone(), name.clone())) {
+            Some(own) if own == text => {}
+            Some(_) => push(faults, || format!("{kind} `{name}` is not what this version makes")),
+            None => push(faults, || format!("{kind} `{name}` is none that this version makes")),
+        }
+    }
+    for (kind, name) in wanted.into_keys() {
+        push(faults, || format!("{kind} `{name}` is missing"));
+    }
+    let mut statement = sql.prepare("SELECT name FROM facts WHERE name NOT IN ('id', 'halt')")?;
+    for name in statement.query_map([], |row| row.get::<_, String>(0))? {
+        let name = name?;
+        push(faults, || format!("fact `{name}` is none that this version knows"));
+    }
+    Ok(())
 }
 
 fn references(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {

@@ -6,14 +6,18 @@ mod audit;
 mod backup;
 mod check;
 mod conditions;
+mod derived;
 mod fault;
 mod open;
 mod payloads;
 mod read;
 mod records;
+mod scrub;
 mod tasks;
 mod watcher;
 mod writer;
+
+pub use open::VERSION;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +25,7 @@ use std::thread::JoinHandle;
 
 use env_contracts::{Digest, Id, Name, Problem};
 use glovebox_events::{
-    Action, Approval, Event, Grant, Halt, LogKey, Logged, Owner, Question, Session, Task, TaskEvent, What,
+    Action, ActionState, Approval, Event, Grant, Halt, LogKey, Logged, Owner, Question, Session, Task, TaskEvent, What,
 };
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -204,7 +208,11 @@ impl Store for Sqlite {
     }
 
     fn running(&self, limit: u32) -> Result<Vec<Action>, Problem> {
-        self.read(|sql| read::running(sql, limit))
+        self.read(|sql| read::open_in(sql, ActionState::Running, limit))
+    }
+
+    fn requested(&self, limit: u32) -> Result<Vec<Action>, Problem> {
+        self.read(|sql| read::open_in(sql, ActionState::Requested, limit))
     }
 
     fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem> {

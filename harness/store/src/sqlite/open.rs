@@ -17,8 +17,9 @@ const APPLICATION: i32 = 0x474c_5642;
 /// on. What stands here never changes.
 const MIGRATIONS: &[&str] = &[include_str!("schema.v1.sql"), include_str!("schema.v2.sql")];
 
-/// The version that this program reads and writes.
-pub(super) const VERSION: i32 = 2;
+/// The version of the file that this program reads and writes. An older one is
+/// brought up to it as it is opened.
+pub const VERSION: i32 = 2;
 
 /// From here on it knows sessions, tasks, turns and questions.
 pub(super) const WITH_TASKS: i32 = 2;
@@ -130,6 +131,11 @@ pub(super) fn look(path: &Path) -> Result<(), Fault> {
         return Err(Fault::Problem(corrupt(format!("`{}` is a database of another program", path.display()))));
     }
     let version = version(&sql)?;
+    if version < 1 {
+        // It gets one before it gets its name: somebody took it away.
+        let message = format!("`{}` says that it has version {version}, and there is none below 1", path.display());
+        return Err(Fault::Problem(corrupt(message)));
+    }
     if version > VERSION {
         return Err(Fault::Problem(Problem::new(
             Code::StoreNewer,
@@ -196,6 +202,14 @@ fn migrate(sql: &mut Connection, migrations: &[&str]) -> Result<(), Fault> {
     }
     transaction.pragma_update(None, "user_version", wanted)?;
     Ok(transaction.commit()?)
+}
+
+/// An empty store in memory, of the version that this one has.
+pub(super) fn expected(sql: &Connection) -> Result<Connection, Fault> {
+    let steps = usize::try_from(version(sql)?).unwrap_or_default().min(MIGRATIONS.len());
+    let mut empty = Connection::open_in_memory()?;
+    migrate(&mut empty, &MIGRATIONS[..steps])?;
+    Ok(empty)
 }
 
 /// The id that the file got when it was made.

@@ -1,7 +1,7 @@
 //! Queries: each is one statement, or a point read and one statement.
 
 use env_contracts::{Digest, Id, Name};
-use glovebox_events::{Action, Approval, Event, Grant, Halt, LogKey, Logged, Owner};
+use glovebox_events::{Action, ActionState, Approval, Event, Grant, Halt, LogKey, Logged, Owner};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, ToSql, params, params_from_iter};
 
 use super::apply::{int, parse};
@@ -238,13 +238,13 @@ pub(super) fn expiring(sql: &Connection, now_ms: u64, limit: u32) -> Result<Vec<
     })
 }
 
-pub(super) fn running(sql: &Connection, limit: u32) -> Result<Vec<Action>, Fault> {
+pub(super) fn open_in(sql: &Connection, state: ActionState, limit: u32) -> Result<Vec<Action>, Fault> {
     let mut statement = sql.prepare_cached(
         // The second condition is what makes the small index of open actions usable.
-        "SELECT body FROM actions WHERE state = 'running' AND state NOT IN ('succeeded', 'failed', 'cancelled') \
+        "SELECT body FROM actions WHERE state = ? AND state NOT IN ('succeeded', 'failed', 'cancelled') \
          ORDER BY action LIMIT ?",
     )?;
-    collect(&mut statement, [bounded(limit)], |row| document("an action", row, 0))
+    collect(&mut statement, params![state.as_str(), bounded(limit)], |row| document("an action", row, 0))
 }
 
 pub(super) fn payload(sql: &Connection, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Fault> {

@@ -306,3 +306,21 @@ async fn what_was_erased_is_in_no_file_any_more() {
     kept += usize::from(occurs("unspeakable-b"));
     assert_eq!(kept, 1);
 }
+
+#[tokio::test]
+async fn who_still_reads_keeps_what_was_erased_and_that_is_said() {
+    let fresh = Fresh::new();
+    let action = action(&log("s"), "a");
+    let mut commit = request(&action);
+    commit.payloads.push(Payload::new(&action.id, PayloadRole::Words, b"unspeakable".to_vec()));
+    fresh.store.commit(commit).await.unwrap();
+    let reader = Connection::open(fresh.folder.path().join("store.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM payloads").unwrap();
+    fresh.store.erase(&house(), &of("a"), &of("bob"), 9000).await.unwrap();
+    assert!(!fresh.store.scrubbed().unwrap(), "it can't be gone: somebody reads it");
+    reader.execute_batch("COMMIT").unwrap();
+    assert!(fresh.store.scrubbed().unwrap());
+    let log = fs_err::read(fresh.folder.path().join("store.db-wal")).unwrap();
+    let file = fs_err::read(fresh.folder.path().join("store.db")).unwrap();
+    assert!(![log, file].iter().any(|bytes| bytes.windows(11).any(|window| window == b"unspeakable")));
+}

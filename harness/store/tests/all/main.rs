@@ -10,6 +10,7 @@ mod audit;
 mod backup;
 mod child;
 mod crash;
+mod derived;
 mod disk;
 mod file;
 mod migration;

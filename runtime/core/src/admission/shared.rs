@@ -114,7 +114,7 @@ fn open(path: &Path) -> std::io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::empty()) {
         Err(rustix::io::Errno::NOENT) => {
-            fs_err::create_dir_all(path)?;
+            crate::private_dir(path)?;
             Ok(rustix::fs::open(path, flags, Mode::empty())?)
         }
         opened => Ok(opened?),

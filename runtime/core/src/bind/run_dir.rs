@@ -49,7 +49,7 @@ impl Made {
             match rustix::fs::mkdir(&path, Mode::RWXU) {
                 Ok(()) => break,
                 Err(rustix::io::Errno::NOENT) if !parent.exists() => {
-                    fs_err::create_dir_all(parent).map_err(|error| failed(parent, error))?;
+                    crate::private_dir(parent).map_err(|error| failed(parent, error))?;
                 }
                 Err(rustix::io::Errno::EXIST) if number < MOST_NAMES => {
                     number += 1;
@@ -167,7 +167,7 @@ impl RunDir {
         let failed = |error: std::io::Error| {
             crate::io_problem(&format!("cannot keep `{}`", kept.display()), Code::StateUnavailable, &error)
         };
-        fs_err::create_dir_all(place).map_err(failed)?;
+        crate::private_dir(place).map_err(failed)?;
         fs_err::rename(&path, &kept).map_err(failed)?;
         self.keep = true;
         Ok(kept)

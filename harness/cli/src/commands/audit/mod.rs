@@ -1,7 +1,7 @@
 //! `glovebox audit`: looking after the log.
 
 mod checkpoint;
-mod replay;
+pub(super) mod replay;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -124,6 +124,7 @@ impl Report<'_> {
 }
 
 fn export(args: &ExportArgs, config: &Config) -> Result<ExitCode, Problem> {
+    who::person(config)?;
     let store = db::store(config)?;
     let format = match args.format {
         args::ExportFormat::Ndjson => ExportFormat::Ndjson,
@@ -144,6 +145,7 @@ fn export(args: &ExportArgs, config: &Config) -> Result<ExitCode, Problem> {
 }
 
 fn sign(key: &Path, config: &Config) -> Result<ExitCode, Problem> {
+    who::person(config)?;
     let key = CheckpointKey::load(key).map_err(|error| Problem::of(&error))?;
     let checkpoint = db::store(config)?.checkpoint(SystemClock.now().unix_millis)?;
     printed(print::bytes(checkpoint::signed(&checkpoint, &key).as_bytes()), 0)
@@ -154,6 +156,14 @@ fn erase(action: &Id, config: &Config) -> Result<ExitCode, Problem> {
     let principal = who::requester_of_answers(config);
     let action = super::action::whole(&service, &principal, action)?;
     house::tokio_runtime()?.block_on(service.erase(&principal, &action))?;
-    let line = format!("the contents of action {action} are erased; its events stay");
-    printed(writeln!(anstream::stdout().lock(), "{line}"), 0)
+    let mut line = format!("the contents of action {action} are erased; its events stay");
+    let gone = db::store(config)?.scrubbed()?;
+    if !gone {
+        line.push_str(
+            "\n  their bytes are still in `store.db-wal`: another process keeps reading or writing; once it has ended, \
+             the same command again takes them away",
+        );
+    }
+    let code = if gone { 0 } else { Code::Partial.exit_code() };
+    printed(writeln!(anstream::stdout().lock(), "{line}"), code)
 }

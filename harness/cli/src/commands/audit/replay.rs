@@ -22,15 +22,15 @@ const TRIES: usize = 3;
 
 /// What the log adds up to, compared with what the store has.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Replayed {
+pub(in crate::commands) struct Replayed {
     /// How many actions were replayed.
-    pub(super) actions: u64,
+    pub(in crate::commands) actions: u64,
     /// How many grants.
-    pub(super) grants: u64,
+    pub(in crate::commands) grants: u64,
     /// How many things are not what the log says.
-    pub(super) faults: u64,
+    pub(in crate::commands) faults: u64,
     /// The first of them.
-    pub(super) findings: Vec<String>,
+    pub(in crate::commands) findings: Vec<String>,
 }
 
 impl Replayed {
@@ -46,7 +46,7 @@ impl Replayed {
 ///
 /// # Errors
 /// `store-corrupt` where it can't be read.
-pub(super) fn compare(store: &Sqlite) -> Result<Replayed, Problem> {
+pub(in crate::commands) fn compare(store: &Sqlite) -> Result<Replayed, Problem> {
     let mut last = Replayed::default();
     for _ in 0..TRIES {
         last = once(store)?;
@@ -76,6 +76,9 @@ fn once(store: &Sqlite) -> Result<Replayed, Problem> {
         }
     }
     reader.rest()?;
+    for fault in store.derived()? {
+        reader.out.fault(fault);
+    }
     Ok(reader.out)
 }
 

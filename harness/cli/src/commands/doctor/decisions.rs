@@ -7,7 +7,7 @@ use std::path::Path;
 use env_contracts::{ByteSize, Code, Problem};
 use glovebox_identity::Approvers;
 use glovebox_plane::PolicySource as _;
-use glovebox_store::{Options, Sqlite, Store as _};
+use glovebox_store::{Options, Sqlite, Store as _, VERSION};
 
 use super::Line;
 use crate::commands::action::when;
@@ -72,11 +72,11 @@ fn open(places: &Places) -> Result<Option<(Sqlite, u64)>, Problem> {
 fn store(places: &Places) -> Result<String, Problem> {
     let Some((_, size)) = open(places)? else { return Ok("none yet: the first action makes it".to_owned()) };
     if size > READ_WHOLE.0 {
-        return Ok(format!("opens, {} MiB; `glovebox db check` reads all of it", size >> 20));
+        return Ok(format!("opens, version {VERSION}, {} MiB; `glovebox db check` reads all of it", size >> 20));
     }
     let faults = Sqlite::check(&places.state)?;
     match faults.first() {
-        None => Ok(format!("opens, {} KiB, whole", size >> 10)),
+        None => Ok(format!("opens, version {VERSION}, {} KiB, whole", size >> 10)),
         Some(first) => Err(Problem::new(Code::StoreCorrupt, format!("{} faults, the first: {first}", faults.len()))),
     }
 }

@@ -9,7 +9,7 @@ use glovebox_runtime::{ArtifactBytes, Clock as _, SystemClock};
 
 use super::describe;
 use super::generate::Wish;
-use super::source::{Source, Text};
+use super::source::{Source, Text, marked};
 use crate::args::ToolAddArgs;
 use crate::commands::printed;
 use crate::config::Config;
@@ -29,6 +29,7 @@ pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Probl
         if text.from.is_some() {
             source.agrees(manifest)?;
         }
+        marked(manifest)?;
         // The schemas, before anything is written.
         Tool::new(manifest.clone(), source.digest(), ArtifactBytes::Embedded(&[]), false)?;
     }

@@ -12,7 +12,7 @@ use glovebox_wasm::inspect;
 use serde::Serialize;
 
 use super::generate::Wish;
-use super::source::{Source, Text, fits};
+use super::source::{Source, Text, fits, marked};
 use super::{describe, examples};
 use crate::args::{StdinArg, ToolCheckArgs};
 use crate::commands::contract::{self, Kind};
@@ -104,6 +104,8 @@ impl Subject {
         checks.push(Check::new("component", "imports and exports", fits(&self.component, &inspection, manifest)));
         // A tool whose schemas don't compile can't be registered.
         checks.push(Check::passed("schemas", if manifest.output.is_some() { "input and output" } else { "input" }));
+
+        checks.push(Check::new("schemas", "command lines", marked(manifest)));
 
         self.places.make()?;
         let backends: Vec<Box<dyn Backend>> = vec![Box::new(house::wasm(config, &self.places, SLOTS)?)];

@@ -22,9 +22,9 @@ use crate::args::ToolCommand;
 use crate::config::Config;
 use crate::house;
 use crate::places::Places;
-use crate::print;
 use crate::table::Table;
 use crate::terminal::escaped_line;
+use crate::{print, profiles, who};
 
 pub(crate) fn run(command: ToolCommand, config: &Config) -> Result<ExitCode, Problem> {
     match command {
@@ -38,7 +38,14 @@ pub(crate) fn run(command: ToolCommand, config: &Config) -> Result<ExitCode, Pro
 }
 
 fn list(json: bool, config: &Config) -> Result<ExitCode, Problem> {
-    let listing = house::registry(&Places::of(config)).list()?;
+    let mut listing = house::registry(&Places::of(config)).list()?;
+    let principal = who::requester_of_answers(config);
+    if principal.agent.is_some() {
+        // What can't be read has a name too.
+        let profiles = profiles::of(config, &principal)?;
+        listing.tools.retain(|tool| profiles.disclosed(&principal, &tool.capability));
+        listing.unreadable.clear();
+    }
     if json {
         return printed(print::json(&listing), 0);
     }

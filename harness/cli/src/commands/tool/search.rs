@@ -22,7 +22,7 @@ pub(crate) fn run(text: &str, agent: Option<&str>, json: bool, config: &Config) 
     let profiles = profiles::load(config)?.unwrap_or_default();
     let found = house::registry(&Places::of(config)).search(text, &principal, &profiles)?;
     if json {
-        return printed(print::json(&found), 0);
+        return printed(print::json(&serde_json::json!({ "tools": found })), 0);
     }
     let mut table = Table::default();
     for hit in &found {

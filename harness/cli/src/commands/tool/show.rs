@@ -12,14 +12,15 @@ use crate::commands::printed;
 use crate::config::Config;
 use crate::house;
 use crate::places::Places;
-use crate::print;
 use crate::table::Table;
 use crate::terminal::{escaped, escaped_line};
+use crate::{print, profiles, who};
 
 pub(crate) fn run(tool: &str, json: bool, config: &Config) -> Result<ExitCode, Problem> {
     let wanted: Wanted = tool.parse().map_err(|error: String| Problem::new(Code::Usage, error))?;
     let registry = house::registry(&Places::of(config));
-    let tool = registry.get(&wanted)?;
+    let principal = who::requester_of_answers(config);
+    let tool = registry.disclosed(&wanted, &principal, &profiles::of(config, &principal)?)?;
     let health = registry.health(&tool);
     printed(if json { as_json(&tool, &health) } else { as_text(&tool, &health) }, 0)
 }

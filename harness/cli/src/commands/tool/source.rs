@@ -176,6 +176,22 @@ impl Text {
     }
 }
 
+/// Refuses a mark that rules would not see: a command line that nobody looks
+/// at passes for one that was looked at.
+///
+/// # Errors
+/// `manifest-invalid`.
+pub(super) fn marked(manifest: &Manifest) -> Result<(), Problem> {
+    let wrong = glovebox_policy::wrong_marks(&manifest.input);
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let message = format!("`x-glovebox-argv` marks what is no command line: {}", wrong.join(", "));
+    Err(Problem::new(Code::ManifestInvalid, message).with_help(
+        "put `\"x-glovebox-argv\": true` beside a top-level argument that is a string or an array of strings",
+    ))
+}
+
 /// `NAME.toml` or `tool.toml` beside `NAME.wasm`.
 fn beside(path: &Path) -> Option<PathBuf> {
     let mut own = path.file_stem()?.to_owned();
