@@ -14,7 +14,7 @@ use super::running::{micros, unless_stopped};
 use super::{ActionService, halting, standing};
 use crate::observe::Refusal;
 use crate::planning::Planned;
-use crate::slots::{Slot, Slots};
+use crate::slots::Slot;
 use crate::watch::Watch;
 
 /// Room to run in: a slot of the capability and a share of the host.
@@ -29,7 +29,7 @@ impl ActionService {
         let parts = &self.parts;
         let queued = std::time::Instant::now();
         let limits = &planned.plan.contract.limits;
-        let slot = Slots::new(&parts.run_root).enter(&planned.plan.capability, limits.concurrency)?;
+        let slot = self.slots.enter(&planned.plan.capability, limits.concurrency)?;
         let room = parts.admission.enter(flight.principal.tenant.as_str(), limits.memory.unwrap_or_default());
         let room = unless_stopped(stop, "queue", room).await??;
         flight.story.0.times.queued_us += micros(queued.elapsed());

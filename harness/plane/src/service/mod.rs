@@ -72,6 +72,7 @@ use glovebox_store::{Condition, Conflict, Store};
 
 use crate::ids::IdSource;
 use crate::registry::{Registry, Tool};
+use crate::slots::Slots;
 use crate::watch::Watch;
 use flight::Flight;
 use journal::Lost;
@@ -120,6 +121,7 @@ pub struct Parts {
 #[derive(Clone)]
 pub struct ActionService {
     parts: Arc<Parts>,
+    slots: Slots,
 }
 
 /// What became of a submission.
@@ -134,7 +136,7 @@ pub enum Submitted {
 impl ActionService {
     /// The service over these parts.
     pub fn new(parts: Parts) -> Self {
-        Self { parts: Arc::new(parts) }
+        Self { slots: Slots::new(&parts.run_root), parts: Arc::new(parts) }
     }
 
     /// Which capabilities there are.

@@ -126,7 +126,8 @@ impl ActionService {
                     stopping = true;
                     own.request();
                 }
-                () = &mut deadline => return Ok(left_behind(wall)),
+                // Later than the other by far, and setting a clock wakes a thread.
+                () = &mut deadline, if recorded => return Ok(left_behind(wall)),
                 () = &mut noticed, if !recorded => {
                     recorded = true;
                     changes = self.seen(flight).await;

@@ -130,6 +130,15 @@ fn no_more_actions_of_a_capability_run_at_once_than_its_contract_says() {
         held.pop();
         house.on_run(|_, _| returned(r#"{"ok":1}"#));
         assert_eq!(house.run("fake.tool", "{}").outcome.code, None, "{limit}");
+        // What this process keeps of a place after a run is no right to it.
+        held.push(hold(limit - 1));
+        assert_eq!(house.run("fake.tool", "{}").outcome.kind, OutcomeKind::Busy, "{limit}");
+        held.pop();
+        assert_eq!(house.run("fake.tool", "{}").outcome.code, None, "{limit}");
+        // Nor is a place that was cleaned away, and is another's under its name.
+        fs_err::remove_file(slots.join(format!("fake.tool@1.0.0.{}", limit - 1))).unwrap();
+        held.push(hold(limit - 1));
+        assert_eq!(house.run("fake.tool", "{}").outcome.kind, OutcomeKind::Busy, "{limit}");
     }
 }
 

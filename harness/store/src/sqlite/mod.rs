@@ -28,7 +28,7 @@ use glovebox_events::{
     Action, ActionState, Approval, Event, Grant, Halt, LogKey, Logged, Owner, Question, Session, Task, TaskEvent, What,
 };
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::holder::Holder;
 use crate::{
@@ -37,7 +37,7 @@ use crate::{
 };
 use fault::Fault;
 use watcher::Watcher;
-use writer::{Order, Writer};
+use writer::{Desk, Order, Writer};
 
 /// Connections for reading that are kept open. More are opened when so many
 /// threads read at once, and closed again.
@@ -61,6 +61,7 @@ impl Default for Options {
 pub struct Sqlite {
     path: PathBuf,
     orders: Option<mpsc::Sender<Order>>,
+    desk: Desk,
     writer: Option<JoinHandle<()>>,
     readers: Mutex<Vec<Connection>>,
     watcher: Watcher,
@@ -76,16 +77,17 @@ impl Sqlite {
             let sql = open::writer(&path, options.create)?;
             let watcher = Watcher::new();
             let (orders, receiver) = writer::queue();
-            let writer = Writer { sql, path: path.clone(), changes: watcher.changes() };
+            let desk = Desk::new(Writer { sql, path: path.clone(), changes: watcher.changes() });
+            let writing = desk.clone();
             let thread = std::thread::Builder::new()
                 .name("store-write".into())
-                .spawn(move || writer.run(receiver))
+                .spawn(move || writing.run(receiver))
                 .map_err(|error| open::unavailable(&path, &format!("no thread to write it: {error}")))?;
-            Ok((orders, thread, watcher))
+            Ok((orders, desk, thread, watcher))
         };
-        let (orders, thread, watcher) = opened().map_err(|fault: Fault| fault.problem(&path))?;
+        let (orders, desk, thread, watcher) = opened().map_err(|fault: Fault| fault.problem(&path))?;
         let holder = Holder::new(folder)?;
-        Ok(Self { path, orders: Some(orders), writer: Some(thread), readers: Mutex::default(), watcher, holder })
+        Ok(Self { path, orders: Some(orders), desk, writer: Some(thread), readers: Mutex::default(), watcher, holder })
     }
 
     /// This process, as others know it: what runs here is held by it.
@@ -114,9 +116,13 @@ impl Sqlite {
     }
 
     async fn order(&self, commit: Commit) -> Result<Vec<u64>, StoreError> {
-        let (answer, answered) = oneshot::channel();
+        let commit = match self.desk.at_once(commit) {
+            Ok(answer) => return answer,
+            Err(commit) => commit,
+        };
+        let (order, answered) = self.desk.order(commit);
         let orders = self.orders.as_ref().ok_or_else(writer::gone)?;
-        orders.send(Order { commit, answer }).await.map_err(|_| writer::gone())?;
+        orders.send(order).await.map_err(|_| writer::gone())?;
         answered.await.map_err(|_| writer::gone())?
     }
 }

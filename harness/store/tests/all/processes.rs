@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use env_contracts::{Code, Id};
@@ -47,6 +48,24 @@ async fn two_processes_never_win_the_same_version() {
     won.sort_unstable();
     assert_eq!(won, (2..=ROUNDS).collect::<Vec<_>>(), "each version was won once");
     assert!(fresh.store.verify(None).unwrap().sound());
+}
+
+/// Who commits runs other tasks besides, and so is not held up by a process that
+/// writes; where nobody does, nothing has to be waited for at all.
+#[tokio::test]
+async fn a_commit_waits_for_other_processes_elsewhere() {
+    let fresh = Fresh::new();
+    let mut look = Context::from_waker(Waker::noop());
+    let other = rusqlite::Connection::open(fresh.folder.path().join("store.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut commit = fresh.store.commit(request(&action(&log("s"), "a")));
+    let first = commit.as_mut().poll(&mut look);
+    assert!(first.is_pending(), "{first:?}");
+    other.execute_batch("COMMIT").unwrap();
+    assert_eq!(commit.await.unwrap(), [1]);
+
+    let mut alone = fresh.store.commit(request(&action(&log("s"), "b")));
+    assert_eq!(alone.as_mut().poll(&mut look), Poll::Ready(Ok(vec![2])));
 }
 
 #[tokio::test]
