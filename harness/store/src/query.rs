@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use env_contracts::{Digest, Id, Name};
-use glovebox_events::{ActionState, ApprovalState, AskedOf, QuestionState, Task};
+use glovebox_events::{ActionState, ApprovalState, AskedOf, Budget, QuestionState, Task, TaskState};
+
+use crate::Moved;
 
 /// How often the file is looked at for commits of other processes while
 /// somebody listens. A look costs microseconds; a person or a waiting agent
@@ -146,6 +148,29 @@ pub struct TaskSeen {
     pub used: TaskUse,
 }
 
+impl TaskSeen {
+    /// In which way the task is not where somebody believes it to be who works
+    /// for this version of its goal (`None`: the first), in this turn (`None`:
+    /// whichever) and knows of this interrupt. While it is being stopped
+    /// nothing begins in it.
+    pub fn moved(&self, goal: Option<u32>, turn: Option<u64>, interrupt: Option<&Id>) -> Option<Moved> {
+        let record = self.record.as_ref();
+        let known = record.and_then(|task| task.interrupt.as_ref()).map(|interrupt| &interrupt.id);
+        let open = record.and_then(|task| task.open_turn()).map(|turn| turn.number);
+        if record.is_some_and(|task| task.state != TaskState::Open) {
+            Some(Moved::Ended)
+        } else if interrupt != known || record.is_some_and(|task| task.stopping().is_some()) {
+            Some(Moved::Interrupted)
+        } else if goal.unwrap_or(1) != record.map_or(1, |task| task.goal.version) {
+            Some(Moved::Goal)
+        } else if turn.is_some() && turn != open {
+            Some(Moved::Turn)
+        } else {
+            record.and_then(|task| self.used.up(task)).map(Moved::Budget)
+        }
+    }
+}
+
 /// What a task has used so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TaskUse {
@@ -165,6 +190,22 @@ pub struct TaskUse {
     pub waiting_us: u64,
     /// Approvals and questions that people were asked.
     pub asks: u64,
+}
+
+impl TaskUse {
+    /// The first part of a task's budget of which nothing is left.
+    fn up(&self, task: &Task) -> Option<&'static str> {
+        let Budget { actions, run_ms, output_bytes, egress_bytes, cost_micros } = task.budget;
+        [
+            ("actions", self.actions, actions),
+            ("run_ms", self.run_us / 1000, run_ms),
+            ("output_bytes", self.output_bytes, output_bytes),
+            ("egress_bytes", self.egress_bytes, egress_bytes),
+            ("cost_micros", self.cost_micros.saturating_add(task.spent.cost_micros), cost_micros),
+        ]
+        .into_iter()
+        .find_map(|(part, used, most)| most.is_some_and(|most| used >= most).then_some(part))
+    }
 }
 
 /// How often an intent was approved and declined.

@@ -73,7 +73,8 @@ pub enum Condition {
         goal: Option<u32>,
         /// The turn, which has to be open. `None`: none is meant.
         turn: Option<u64>,
-        /// The newest interrupt that was known.
+        /// The newest interrupt that was known. While it is being stopped
+        /// nothing begins.
         interrupt: Option<Id>,
     },
     /// No question of this topic is pending or answered at this version of
@@ -104,7 +105,8 @@ pub enum Condition {
         /// At which moment, in milliseconds since 1970.
         now_ms: u64,
     },
-    /// Fewer approvals than this were opened in the session.
+    /// People were asked less often than this in the session: approvals and
+    /// questions.
     AsksBelow {
         /// Which session, of the tenant of the log.
         session: Id,
@@ -255,6 +257,9 @@ pub trait Store: Send + Sync {
     /// Tasks of all tenants that were interrupted and where something may
     /// still run.
     fn stopping(&self, limit: u32) -> Result<Vec<Task>, Problem>;
+
+    /// The same of sessions.
+    fn stopping_sessions(&self, limit: u32) -> Result<Vec<Session>, Problem>;
 
     /// A question.
     fn question(&self, tenant: &Name, id: &Id) -> Result<Option<Question>, Problem>;

@@ -1,6 +1,5 @@
 //! `glovebox session`: logs of their own, and the hand on the brake.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -80,9 +79,9 @@ fn show(args: &NamedArgs, config: &Config) -> Result<ExitCode, Problem> {
     let session = service.session(&principal, &args.id)?;
     let filter = TaskFilter { session: Some(args.id.clone()), ..TaskFilter::default() };
     let tasks = service.tasks(&principal, &filter)?.items;
-    let prompts = service.prompts(&principal, &args.id)?;
+    let attention = service.attention(&principal, &args.id)?;
     if args.json {
-        let shown = serde_json::json!({ "session": session, "tasks": tasks, "prompts": prompts });
+        let shown = serde_json::json!({ "session": session, "tasks": tasks, "attention": attention });
         return printed(print::json(&shown), 0);
     }
     let mut out = anstream::stdout().lock();
@@ -105,9 +104,13 @@ fn show(args: &NamedArgs, config: &Config) -> Result<ExitCode, Problem> {
             table.row([task.id.as_str(), task.state.as_str(), &format!("goal {}", task.goal.version), &turn]);
         }
         table.write(&mut out, "  task ")?;
-        let asked: BTreeMap<&str, u64> = prompts.iter().map(|prompt| (prompt.rule.as_str(), prompt.count)).collect();
-        for (rule, count) in asked {
-            writeln!(out, "  asked {count} times by {rule}")?;
+        writeln!(
+            out,
+            "  people were asked {} times to decide and {} questions; actions ran {} ms and waited {} ms for them",
+            attention.approvals, attention.questions, attention.run_ms, attention.waited_ms
+        )?;
+        for (rule, count) in &attention.rules {
+            writeln!(out, "    {count} by {rule}")?;
         }
         Ok(())
     })();

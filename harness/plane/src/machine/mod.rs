@@ -13,11 +13,13 @@
 mod answers;
 mod question;
 mod replay;
+mod resume;
 mod session;
 mod task;
 
 pub use question::question_step;
 pub use replay::{Live, ReplayError, replay};
+pub use resume::{Change, Pending, Then, after, table};
 pub use session::session_step;
 pub use task::task_step;
 
@@ -147,9 +149,7 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<Action
             require(from != ActionState::Authorized, "what was approved was not used or taken back")?;
             action.state = end.state();
             require(
-                from == ActionState::Running
-                    || action.state != ActionState::Succeeded
-                    || !action.asks.runs(),
+                from == ActionState::Running || action.state != ActionState::Succeeded || !action.asks.runs(),
                 "it succeeded without a run",
             )?;
             action.end = Some(end.clone());
@@ -174,7 +174,8 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<Action
 
 fn begin(log: &LogKey, event: &Event) -> Result<Action, Illegal> {
     let illegal = |why| Illegal { event: event.what.name(), state: "none", why };
-    let What::Requested { task, principal, capability, asks, submission, parents, key, turn, goal } = &event.what else {
+    let What::Requested { task, principal, capability, asks, submission, parents, key, turn, goal } = &event.what
+    else {
         return Err(illegal("nothing was asked for yet"));
     };
     if principal.tenant != log.tenant {

@@ -9,13 +9,7 @@ use super::{FIRST_GOAL, Illegal};
 ///
 /// # Errors
 /// [`Illegal`] for an event that must not follow.
-pub fn task_step(
-    state: Option<Task>,
-    log: &LogKey,
-    id: &Id,
-    at_ms: u64,
-    event: &TaskEvent,
-) -> Result<Task, Illegal> {
+pub fn task_step(state: Option<Task>, log: &LogKey, id: &Id, at_ms: u64, event: &TaskEvent) -> Result<Task, Illegal> {
     let Some(mut task) = state else { return begin(log, id, at_ms, event) };
     let from = task.state;
     let illegal = |why| Illegal { event: event.name(), state: from.as_str(), why };

@@ -7,7 +7,7 @@ use glovebox_events::{
     Action, ActionState, Answer, Answered, Approval, ApprovalState, Control, Grant, PayloadRole, What,
 };
 use glovebox_runtime::Stop;
-use glovebox_store::{ActionFilter, Record};
+use glovebox_store::{ActionFilter, Conflict, Record, Thing};
 use serde::Serialize;
 
 use super::answers::over;
@@ -167,6 +167,13 @@ impl ActionService {
         let words = reply.words.as_ref().map(|words| flight.journal.text(PayloadRole::Words, words));
         let (answer, offer) = self.answer_of(by, reply, &approval, &mut flight, now, words)?;
         let grant = self.grant_of(by, &flight, &approval, &answer, offer.as_ref(), reply)?;
+        if answer.answer == Answered::Approve
+            && let Some(refusal) = self.answerable(&mut flight)?
+        {
+            flight.reload(&self.parts).map_err(Halt::Failed)?;
+            self.end(&mut flight, refusal.0.clone()).await?;
+            return Err(Halt::Failed(last_word(problem_of(refusal))));
+        }
         flight.journal.event(now, What::ApprovalAnswered { answer: Box::new(answer.clone()) })?;
         if let Some(grant) = &grant {
             let what = What::GrantMade { grant: Box::new(grant.clone()) };
@@ -194,7 +201,10 @@ impl ActionService {
     async fn write(&self, flight: &mut Flight) -> Result<(), Halt> {
         match flight.journal.commit(&*self.parts.store).await {
             Ok(_) => Ok(()),
-            Err(super::journal::Lost::Changed) => Err(Halt::Changed),
+            Err(
+                super::journal::Lost::Changed
+                | super::journal::Lost::Refused(Conflict::Version { of: Thing::Task(_), .. }),
+            ) => Err(Halt::Changed),
             Err(lost) => Err(Halt::Failed(self.lost(lost))),
         }
     }

@@ -12,6 +12,7 @@ use super::flight::{Flight, Halt, Step};
 use super::journal::Lost;
 use super::running::{micros, unless_stopped};
 use super::{ActionService, halting, standing};
+use crate::machine::{Change, Pending, Then, after};
 use crate::observe::Refusal;
 use crate::planning::Planned;
 use crate::slots::Slot;
@@ -48,7 +49,7 @@ impl ActionService {
             return Ok(Step::Left);
         }
         self.not_stopped(flight)?;
-        if flight.standing.outlived(flight.action()) {
+        if flight.standing.outlived(flight.action()) && after(Pending::Approved, Change::Goal) == Then::AskRequester {
             // The goal is another by now: whoever asked has to want it still.
             return Ok(Step::Left);
         }
@@ -142,10 +143,10 @@ impl ActionService {
                     lost => self.unclaimed(flight, lost),
                 });
             }
-        } else if let Some(halt) = store.halted()? {
+        } else if let Some(refusal) = self.elsewhere(flight)? {
             carried.action = None;
             flight.journal.back();
-            return Err(Refusal::from(halting::halted(&halt)).into());
+            return Err(refusal.into());
         }
         if flight.state() != ActionState::Running {
             // Only the machine lets anything run.
@@ -155,6 +156,19 @@ impl ActionService {
         let ended = self.ended(flight, done).await;
         carried.action = None;
         ended.map(|observation| Step::Done(Box::new(observation)))
+    }
+
+    /// Why what is written down once, with its end, must not begin: it has the
+    /// same conditions as a claim, looked at right before.
+    fn elsewhere(&self, flight: &Flight) -> Result<Option<Refusal>, Problem> {
+        let store = &self.parts.store;
+        if let Some(halt) = store.halted()? {
+            return Ok(Some(Refusal::from(halting::halted(&halt))));
+        }
+        let action = flight.action();
+        let seen = store.task(&flight.principal.tenant, &action.task)?;
+        let moved = seen.moved(action.goal, action.turn, flight.standing.interrupt.as_ref());
+        Ok(moved.as_ref().map(standing::moved))
     }
 
     /// How often the capability may be called: the tightest of what its

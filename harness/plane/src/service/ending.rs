@@ -3,6 +3,7 @@
 use env_contracts::{Code, Observation, Outcome, OutcomeKind, Problem, SideEffects};
 use glovebox_store::{Conflict, Thing};
 use glovebox_events::{ActionState, ApprovalState, End, PayloadRole, What};
+use glovebox_store::{Conflict, Thing};
 
 use super::flight::{Flight, Halt};
 use super::journal::Lost;
@@ -25,7 +26,7 @@ impl ActionService {
         self.put_end(flight, &observation)?;
         match flight.journal.commit(&*self.parts.store).await {
             Ok(_) => Ok(observation),
-            Err(Lost::Changed) => Err(Halt::Changed),
+            Err(Lost::Changed | Lost::Refused(Conflict::Version { of: Thing::Task(_), .. })) => Err(Halt::Changed),
             Err(lost) => Err(Halt::Failed(self.lost(lost))),
         }
     }
@@ -46,9 +47,13 @@ impl ActionService {
                 }
                 Err(Lost::Changed) => {
                     // Somebody asked it to stop meanwhile, or took it for lost.
+                    flight.journal.back();
                     let known = self.parts.store.action(&flight.principal.tenant, flight.journal.id());
                     match known {
-                        Ok(Some(action)) if action.state == ActionState::Running => flight.journal.rebase(action)?,
+                        Ok(Some(action)) if action.state == ActionState::Running => {
+                            flight.journal.rebase(action)?;
+                            observation = self.told(flight, &outcome)?;
+                        }
                         Ok(_) => return Ok(unwritten(observation, "somebody else wrote down its end before")),
                         Err(problem) => return Ok(unwritten(observation, &problem.message)),
                     }

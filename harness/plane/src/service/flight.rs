@@ -9,7 +9,7 @@ use glovebox_runtime::Stop;
 
 use super::journal::{Journal, Requested};
 use super::looking;
-use super::standing::Standing;
+use super::standing::{self, Standing};
 use super::submission::{Asking, Edit, Kept, Submission};
 use super::{ActionService, Parts, Submitted};
 use crate::observe::{Refusal, Story};
@@ -129,6 +129,10 @@ impl Flight {
         let story = Story::new(action.id.clone(), action.capability.clone(), artifact, &principal);
         let task = parts.store.task(&principal.tenant, &action.task)?.record;
         let standing = task.as_ref().map(Standing::of).unwrap_or_default();
+        if let Some(task) = &task {
+            // Policy sees where the task is now.
+            standing::described(task, &mut kept.context);
+        }
         let journal = Journal::of(action);
         Ok(Self {
             journal,
@@ -212,7 +216,7 @@ impl ActionService {
                     }
                     flight.reload(&self.parts)?;
                 }
-                Err(Halt::Refused(refusal)) => match self.end(&mut flight, refusal.0).await {
+                Err(Halt::Refused(refusal)) => match self.refuse(&mut flight, refusal.0).await {
                     Ok(observation) => return Ok(Submitted::Done(observation)),
                     Err(Halt::Failed(problem)) => return Ok(Submitted::Done(unrecorded(flight, problem))),
                     Err(Halt::Changed | Halt::Refused(_)) => flight.reload(&self.parts)?,

@@ -1,22 +1,14 @@
 //! Interrupting: that somebody wants work to stop is one fact, that it stopped
 //! is another.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use env_contracts::{Id, Principal, Problem};
-use glovebox_events::{
-    Action, ActionState, Interrupt, PayloadRole, Reach, Session, SessionEvent, StopAsked, Task, TaskEnd, TaskEvent,
-    TaskState,
-};
-use glovebox_store::{ActionFilter, SessionFilter, TaskFilter};
+use glovebox_events::{Action, ActionState, Interrupt, Reach};
 use serde::Serialize;
 
-use super::deed::Deed;
-use super::flight::Halt;
-use super::halting::word;
-use super::journal::Lost;
-use super::tasks::{bounded, log, log_of, speaker};
+use super::receiving::Told;
+use super::tasks::{bounded, speaker};
 use super::{ActionService, standing};
 
 /// How long is waited, beyond the grace, for what runs to stop: a run that is
@@ -93,16 +85,13 @@ impl ActionService {
             let message = format!("the grace is at most {}", env_contracts::Span(MAX_GRACE));
             return Err(Problem::new(env_contracts::Code::Usage, message));
         }
-        let (reach, sessions, tasks) = match &asked.target {
+        let reach = match &asked.target {
             Target::Action(id) => return self.interrupt_action(principal, id, grace).await,
-            Target::Turn(id) => (Reach::Turn, Vec::new(), vec![self.known_task(principal, id)?]),
-            Target::Task(id) => (Reach::Task, Vec::new(), vec![self.known_task(principal, id)?]),
-            Target::Session(id) => self.below(principal, id, Reach::Session).await?,
-            Target::Tree(id) => self.below(principal, id, Reach::Tree).await?,
+            Target::Turn(_) => Reach::Turn,
+            Target::Task(_) => Reach::Task,
+            Target::Session(_) => Reach::Session,
+            Target::Tree(_) => Reach::Tree,
         };
-        if let (Reach::Turn | Reach::Task, Some(task)) = (reach, tasks.first()) {
-            standing::open(task)?;
-        }
         let now = self.now_ms();
         let interrupt = Interrupt {
             id: self.parts.ids.next(self.parts.clock.now()),
@@ -113,218 +102,38 @@ impl ActionService {
             reason: None,
             stopped_ms: None,
         };
+        // Everything is told before anybody is waited for.
+        let told = match &asked.target {
+            Target::Action(id) | Target::Turn(id) | Target::Task(id) => {
+                let task = self.known_task(principal, id)?;
+                standing::open(&task)?;
+                let tasks = self.receive_task(task, &interrupt, asked.reason.as_deref()).await?;
+                Told { sessions: Vec::new(), tasks: tasks.into_iter().collect() }
+            }
+            Target::Session(id) | Target::Tree(id) => {
+                let session = self.interruptible(principal, id).await?;
+                self.receive_sessions(session, &interrupt, asked.reason.as_deref()).await?
+            }
+        };
         let mut out = Interrupted {
             id: Some(interrupt.id.clone()),
             reach,
             received_ms: now,
             stopped_ms: None,
-            sessions: sessions.iter().map(|session| session.id.clone()).collect(),
-            tasks: tasks.iter().map(|task| task.id.clone()).collect(),
+            sessions: told.sessions.iter().map(|session| session.id.clone()).collect(),
+            tasks: told.tasks.iter().map(|task| task.id.clone()).collect(),
             ended: Vec::new(),
             stopped: Vec::new(),
             running: Vec::new(),
         };
-        // Everything is told before anybody is waited for.
-        for session in &sessions {
-            self.receive_session(session, &interrupt).await?;
-        }
-        let mut concerned = Vec::new();
-        for task in tasks {
-            concerned.extend(self.receive_task(principal, task, &interrupt, asked.reason.as_deref()).await?);
-        }
         let mut running = Vec::new();
-        for task in &concerned {
-            self.stop_actions(task, &interrupt, &mut out.ended, &mut running).await?;
-        }
-        for session in &sessions {
-            // Actions can belong to tasks that nobody opened.
-            for action in self.open_actions(&session.principal.tenant, &session.id, None)? {
-                if action.stop.is_none() {
-                    self.tell_to_stop(action, &interrupt, "interrupted", &mut out.ended, &mut running).await?;
-                }
-            }
-        }
+        self.tell_all(&told, &interrupt, &mut out.ended, &mut running).await?;
         self.wait_for(principal, &running, grace + SETTLE, &mut out).await?;
         if out.running.is_empty() {
             out.stopped_ms = Some(self.now_ms());
-            for task in &concerned {
-                self.settle_stop(&task.principal, &task.id).await?;
-            }
-            for session in &sessions {
-                self.settle_session(principal, &session.id).await?;
-            }
+            self.settle_told(&told).await?;
         }
         Ok(out)
-    }
-
-    /// The session, those below it where the tree is meant, and their tasks.
-    async fn below(
-        &self,
-        principal: &Principal,
-        id: &Id,
-        reach: Reach,
-    ) -> Result<(Reach, Vec<Session>, Vec<Task>), Problem> {
-        if self.parts.store.session(&principal.tenant, id)?.is_none() {
-            // Clients without sessions work in one that nobody opened.
-            let filter = ActionFilter { session: Some(id.clone()), limit: 1, ..ActionFilter::default() };
-            if !self.actions(principal, filter)?.items.is_empty() {
-                self.task_of(principal, id).await?;
-            }
-        }
-        let mut sessions = vec![self.session(principal, id)?];
-        if reach == Reach::Tree {
-            let mut filter = SessionFilter { root: Some(sessions[0].root.clone()), ..SessionFilter::default() };
-            let mut rest = Vec::new();
-            loop {
-                let page = self.parts.store.sessions(&principal.tenant, &filter)?;
-                rest.extend(page.items.into_iter().filter(|session| session.principal.user == principal.user));
-                match page.next {
-                    Some(next) => filter.after = Some(next),
-                    None => break,
-                }
-            }
-            let mut known = BTreeSet::from([id.clone()]);
-            // A child can come before its parent in the list: until none joins.
-            while let Some(at) =
-                rest.iter().position(|session| session.parent.as_ref().is_some_and(|parent| known.contains(parent)))
-            {
-                let child = rest.swap_remove(at);
-                known.insert(child.id.clone());
-                sessions.push(child);
-            }
-        }
-        let mut tasks = Vec::new();
-        for session in &sessions {
-            let mut filter =
-                TaskFilter { session: Some(session.id.clone()), open: true, ..TaskFilter::default() };
-            loop {
-                let page = self.parts.store.tasks(&principal.tenant, &filter)?;
-                tasks.extend(page.items);
-                match page.next {
-                    Some(next) => filter.after = Some(next),
-                    None => break,
-                }
-            }
-        }
-        Ok((reach, sessions, tasks))
-    }
-
-    async fn receive_session(&self, session: &Session, interrupt: &Interrupt) -> Result<(), Problem> {
-        let mut now = Some(session.clone());
-        while let Some(session) = now {
-            let of = session.principal.clone();
-            let mut deed = Deed::new(log(&of, &session.id), interrupt.at_ms);
-            let id = session.id.clone();
-            deed.session(Some(session), SessionEvent::Interrupted { interrupt: interrupt.clone() })?;
-            match deed.commit(&*self.parts.store).await {
-                Ok(()) => return Ok(()),
-                Err(Lost::Changed) => now = self.parts.store.session(&of.tenant, &id)?,
-                Err(lost) => return Err(self.lost(lost)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes down that a task was interrupted: its turn is closed, its
-    /// questions are withdrawn, its turn's grants are void. `None`: it ended
-    /// by itself meanwhile.
-    async fn receive_task(
-        &self,
-        principal: &Principal,
-        mut task: Task,
-        interrupt: &Interrupt,
-        reason: Option<&str>,
-    ) -> Result<Option<Task>, Problem> {
-        loop {
-            if task.state != TaskState::Open {
-                return Ok(None);
-            }
-            let id = task.id.clone();
-            let tenant = task.principal.tenant.clone();
-            let mut deed = Deed::new(log_of(&task), interrupt.at_ms);
-            let reason = reason.map(|reason| deed.text(&id, PayloadRole::Remark, reason));
-            let turn = task.open_turn().map(|turn| turn.number);
-            let interrupt = Interrupt { reason: reason.clone(), ..interrupt.clone() };
-            let cancelled = interrupt.reach == Reach::Task;
-            let mut next = deed.task(Some(task), &id, TaskEvent::Interrupted { interrupt })?;
-            if let Some(turn) = turn {
-                next = deed.task(Some(next), &id, TaskEvent::TurnClosed { turn, why: word("interrupted") })?;
-            }
-            if cancelled {
-                let end =
-                    TaskEnd { state: TaskState::Cancelled, by: speaker(principal), why: reason, at_ms: deed.at_ms() };
-                next = deed.task(Some(next), &id, TaskEvent::Ended { end })?;
-            }
-            let grants = if cancelled { None } else { Some(turn.unwrap_or_default()) };
-            self.void_grants(&mut deed, &next, grants)?;
-            self.withdraw_questions(&mut deed, &next, if cancelled { "task-cancelled" } else { "interrupted" })?;
-            match deed.commit(&*self.parts.store).await {
-                Ok(()) => return Ok(Some(next)),
-                Err(Lost::Changed) => {
-                    let known = self.parts.store.task(&tenant, &id)?.record;
-                    let Some(known) = known else { return Ok(None) };
-                    task = known;
-                }
-                Err(lost) => return Err(self.lost(lost)),
-            }
-        }
-    }
-
-    /// Ends what waits in an interrupted task, and tells what runs.
-    async fn stop_actions(
-        &self,
-        task: &Task,
-        interrupt: &Interrupt,
-        ended: &mut Vec<Id>,
-        running: &mut Vec<Action>,
-    ) -> Result<(), Problem> {
-        let why = if interrupt.reach == Reach::Task { "task-cancelled" } else { "interrupted" };
-        for action in self.actions_of(task)? {
-            // The turn is all that is meant: what was asked in others goes on.
-            let turn = task.turn.as_ref().map(|turn| turn.number);
-            if interrupt.reach == Reach::Turn && action.turn.is_some() && action.turn != turn {
-                continue;
-            }
-            self.tell_to_stop(action, interrupt, why, ended, running).await?;
-        }
-        Ok(())
-    }
-
-    async fn tell_to_stop(
-        &self,
-        mut action: Action,
-        interrupt: &Interrupt,
-        why: &str,
-        ended: &mut Vec<Id>,
-        running: &mut Vec<Action>,
-    ) -> Result<(), Problem> {
-        while !action.state.ended() {
-            let runs = action.state == ActionState::Running;
-            let stop = StopAsked {
-                by: interrupt.by.clone(),
-                at_ms: self.now_ms(),
-                why: word(why),
-                grace_ms: Some(interrupt.grace_ms).filter(|grace| *grace > interrupt.at_ms),
-            };
-            match self.stop_one(action.clone(), stop).await {
-                Ok(()) if runs => {
-                    running.push(action);
-                    return Ok(());
-                }
-                Ok(()) => {
-                    ended.push(action.id);
-                    return Ok(());
-                }
-                // It went on by itself: look again.
-                Err(Halt::Changed | Halt::Refused(_)) => {
-                    let known = self.parts.store.action(&action.principal.tenant, &action.id)?;
-                    let Some(known) = known else { return Ok(()) };
-                    action = known;
-                }
-                Err(Halt::Failed(problem)) => return Err(problem),
-            }
-        }
-        Ok(())
     }
 
     async fn interrupt_action(&self, principal: &Principal, id: &Id, grace: Duration) -> Result<Interrupted, Problem> {
@@ -403,62 +212,5 @@ impl ActionService {
                 }
             }
         }
-    }
-
-    /// Writes down that nothing of an interrupted task runs any more, if that
-    /// is so.
-    pub(super) async fn settle_stop(&self, principal: &Principal, id: &Id) -> Result<bool, Problem> {
-        loop {
-            let Some(task) = self.parts.store.task(&principal.tenant, id)?.record else { return Ok(false) };
-            let Some(interrupt) = task.stopping().cloned() else { return Ok(false) };
-            let runs = |action: &Action| {
-                action.state == ActionState::Running
-                    && action.stop.is_some()
-                    && action.requested_ms <= interrupt.at_ms
-            };
-            if self.actions_of(&task)?.iter().any(runs) {
-                return Ok(false);
-            }
-            let mut deed = Deed::new(log_of(&task), self.now_ms());
-            deed.task(Some(task), id, TaskEvent::Stopped { interrupt: interrupt.id })?;
-            match deed.commit(&*self.parts.store).await {
-                Ok(()) => return Ok(true),
-                Err(Lost::Changed) => {}
-                Err(lost) => return Err(self.lost(lost)),
-            }
-        }
-    }
-
-    /// The same for a session: nothing in its tasks is being stopped any more.
-    async fn settle_session(&self, principal: &Principal, id: &Id) -> Result<(), Problem> {
-        loop {
-            let Some(session) = self.parts.store.session(&principal.tenant, id)? else { return Ok(()) };
-            let Some(interrupt) = session.stopping().map(|interrupt| interrupt.id.clone()) else { return Ok(()) };
-            let filter = TaskFilter { session: Some(id.clone()), ..TaskFilter::default() };
-            let tasks = self.parts.store.tasks(&principal.tenant, &filter)?;
-            if tasks.items.iter().any(|task| task.stopping().is_some()) {
-                return Ok(());
-            }
-            let mut deed = Deed::new(log(&session.principal, id), self.now_ms());
-            deed.session(Some(session), SessionEvent::Stopped { interrupt })?;
-            match deed.commit(&*self.parts.store).await {
-                Ok(()) => return Ok(()),
-                Err(Lost::Changed) => {}
-                Err(lost) => return Err(self.lost(lost)),
-            }
-        }
-    }
-
-    /// Goes on with an interrupt whose process is gone: what was not told yet
-    /// is told, and that it stopped is written down once it did.
-    pub(super) async fn go_on_stopping(&self, task: &Task) -> Result<(), Problem> {
-        let Some(interrupt) = task.stopping().cloned() else { return Ok(()) };
-        let (mut ended, mut running) = (Vec::new(), Vec::new());
-        self.stop_actions(task, &interrupt, &mut ended, &mut running).await?;
-        if self.settle_stop(&task.principal, &task.id).await? && matches!(interrupt.reach, Reach::Session | Reach::Tree)
-        {
-            self.settle_session(&task.principal, &task.session).await?;
-        }
-        Ok(())
     }
 }

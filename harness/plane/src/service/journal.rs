@@ -77,6 +77,11 @@ impl Journal {
         self.now.as_ref()
     }
 
+    /// The version that the store has; 0: it has none.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
     /// Whether the store knows of it.
     pub(crate) fn is_recorded(&self) -> bool {
         self.recorded > 0

@@ -22,6 +22,7 @@ mod people;
 mod permission;
 mod proposing;
 mod questions;
+mod receiving;
 mod recovering;
 mod running;
 mod saying;
@@ -35,7 +36,7 @@ mod turns;
 mod waiting;
 
 pub use answering::{Answering, Reply, Settled};
-pub use attention::Prompts;
+pub use attention::Attention;
 pub use deciding::{LivePolicy, PolicySource};
 pub use explaining::Explained;
 pub(crate) use granting::describe;
@@ -43,11 +44,11 @@ pub use halting::Halted;
 pub use interrupting::{Interrupted, Interrupting, MAX_GRACE, Target};
 pub use looking::ActionView;
 pub use people::{People, Signed};
+pub use permission::PermissionRequest;
 pub use questions::{
     AnswerSource, Answered, Answering as QuestionReply, Asking as NewQuestion, MAX_ANSWER, MAX_OPTION, MAX_QUESTION,
     QuestionOption, QuestionText, QuestionView,
 };
-pub use permission::PermissionRequest;
 pub use recovering::{Holders, Recovered};
 pub use saying::Saying;
 pub use settings::{AskLimits, Settings};

@@ -62,6 +62,8 @@ impl ActionService {
                 Some(grant) => Right::Grant { grant },
                 None => {
                     let approval = self.question(flight, &ready, &decision)?;
+                    // Nothing is held while a person is asked.
+                    drop((ready, room));
                     return self.put_question(flight, approval).await;
                 }
             },

@@ -8,7 +8,8 @@ use glovebox_store::{DueOf, Sqlite};
 use super::ActionService;
 use super::Asking;
 use super::flight::{Flight, Halt};
-use super::waiting;
+use super::{standing, waiting};
+use crate::machine::{Change, Then, after};
 use crate::observe::Refusal;
 
 /// Which processes live: one that is gone ran its actions for the last time.
@@ -61,6 +62,9 @@ impl ActionService {
                 out.lost += 1;
             }
         }
+        for session in store.stopping_sessions(BATCH)? {
+            self.go_on_stopping_session(&session).await?;
+        }
         for task in store.stopping(BATCH)? {
             self.go_on_stopping(&task).await?;
         }
@@ -107,7 +111,7 @@ impl ActionService {
         let mut flight = Flight::of(&self.parts, action, Asking::Leave)?;
         let verify = flight.tool().ok().and_then(|tool| tool.manifest.verify.clone());
         flight.story.0.effects.derived = effects;
-        let refusal = if effects == DerivedEffects::External {
+        let refusal = if after(standing::run(Some(effects)), Change::Restart) == Then::Unknown {
             flight.story.0.effects.side_effects = SideEffects::Possible;
             let message = "whoever ran it is gone, and whether it took effect is not known";
             let problem = Problem::new(Code::Unknown, message);

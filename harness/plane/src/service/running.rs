@@ -4,16 +4,17 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Mark};
 
-use env_contracts::{Code, DerivedEffects, Notice, Outcome, OutcomeKind, Problem};
+use env_contracts::{Code, Notice, Outcome, OutcomeKind, Problem};
 use glovebox_runtime::job::{End, JobUsage, Timer};
 use glovebox_runtime::{Bound, Permit, Ports, RunReport, Stop};
 
-use super::ActionService;
 use super::binding::Ready;
 use super::claiming::Room;
 use super::flight::Flight;
+use super::{ActionService, standing};
 use crate::arguments::Schema;
 use crate::collect::{self, Collection};
+use crate::machine::{Change, Then, after};
 use crate::observe::{self, Refusal};
 use crate::registry::Tool;
 use crate::result;
@@ -61,7 +62,9 @@ impl ActionService {
         flight.story.ran(&report.usage, &tool);
         flight.story.0.notices.extend(report.notices);
         let mut outcome = observe::outcome(&report.end, &tool);
-        if let (End::Interrupted, DerivedEffects::External) = (&report.end, planned.plan.effects) {
+        if matches!(report.end, End::Interrupted)
+            && after(standing::run(Some(planned.plan.effects)), Change::Interrupt) == Then::Unknown
+        {
             outcome = cut_off(&tool);
         }
         let collection = Collection {

@@ -1,16 +1,16 @@
 //! What people say to a task: a direction, a constraint, another goal, another
 //! stage. The verb says which it is; no model does.
 
-use env_contracts::{Code, Id, Principal, Problem};
+use env_contracts::{Code, Id, Observation, Outcome, Principal, Problem};
 use glovebox_events::{Goal, PayloadRole, Remark, Task, TaskEvent, What};
 use glovebox_store::{Condition, Record, TaskFilter, Thing};
 
 use super::deed::Deed;
-use super::flight::Flight;
+use super::flight::{Flight, Halt};
 use super::journal::Lost;
 use super::tasks::{bounded, log_of, speaker, words};
 use super::{ActionService, NewTask, standing};
-use crate::machine::task_step;
+use crate::machine::{Change, task_step};
 use crate::observe::Story;
 
 /// The most remarks that wait for a turn, and the most constraints: a loop that
@@ -53,8 +53,16 @@ impl ActionService {
         let task = loop {
             let task = self.known_task(principal, id)?;
             standing::open(&task)?;
-            if task.steers.len() >= MAX_REMARKS || task.constraints.len() >= MAX_REMARKS {
-                return Err(Problem::new(Code::Usage, format!("there are {MAX_REMARKS} remarks that no turn read yet")));
+            match saying {
+                Saying::Steer(_) if task.steers.len() >= MAX_REMARKS => {
+                    let message = format!("there are {MAX_REMARKS} remarks that no turn read yet");
+                    return Err(Problem::new(Code::Usage, message));
+                }
+                Saying::Constrain(_) if task.constraints.len() >= MAX_REMARKS => {
+                    return Err(Problem::new(Code::Usage, format!("there are {MAX_REMARKS} constraints"))
+                        .with_help("say another goal, in which they are contained"));
+                }
+                _ => {}
             }
             let mut deed = Deed::new(log_of(&task), self.now_ms().max(task.changed_ms));
             let at_ms = deed.at_ms();
@@ -76,7 +84,7 @@ impl ActionService {
             };
             let said = deed.task(Some(task), id, event)?;
             if matches!(saying, Saying::Goal(_)) {
-                self.withdraw_questions(&mut deed, &said, "goal-changed")?;
+                self.withdraw_questions(&mut deed, &said, Change::Goal, "goal-changed")?;
             }
             match deed.commit(&*self.parts.store).await {
                 Ok(()) => break said,
@@ -85,7 +93,7 @@ impl ActionService {
             }
         };
         if matches!(saying, Saying::Goal(_)) {
-            self.void(&task, "goal-changed", |action| standing::outlived(&task, action)).await?;
+            self.void(&task, Change::Goal, |action| standing::outlived(&task, action)).await?;
         }
         Ok(task)
     }
@@ -126,6 +134,31 @@ impl ActionService {
 }
 
 impl ActionService {
+    /// Ends an action that did not run, before the eyes of its requester: who
+    /// has no turns is told with it what was said meanwhile.
+    pub(super) async fn refuse(&self, flight: &mut Flight, outcome: Outcome) -> Result<Observation, Halt> {
+        if flight.proposing {
+            return self.end(flight, outcome).await;
+        }
+        let before = flight.story.0.clone();
+        loop {
+            flight.journal.mark();
+            let mut story = Story(before.clone());
+            self.said_since(flight, &mut story)?;
+            flight.story = story;
+            match self.end(flight, outcome.clone()).await {
+                Err(Halt::Changed) if !self.overtaken(flight)? => flight.journal.back(),
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Whether somebody else changed the action itself.
+    fn overtaken(&self, flight: &Flight) -> Result<bool, Problem> {
+        let known = self.parts.store.action(&flight.principal.tenant, flight.journal.id())?;
+        Ok(known.map_or(0, |action| action.version) != flight.journal.recorded())
+    }
+
     /// What people said to a task whose loop has no turns: it is told with the
     /// next Observation, once.
     pub(super) fn said_since(&self, flight: &mut Flight, story: &mut Story) -> Result<(), Problem> {
@@ -148,7 +181,16 @@ impl ActionService {
                         story.notice("constraint", said(&constraint.by, &constraint.text)?);
                     }
                 }
-                other => story.notice("replan", format!("plan anew: the task was {other}")),
+                other => {
+                    let mut text = format!("plan anew: the task was {other}");
+                    if let Some(interrupt) = task.interrupt.as_ref().filter(|_| other == "interrupted") {
+                        text = format!("{text} by `{}`", interrupt.by);
+                        if let Some(reason) = &interrupt.reason {
+                            text = format!("{text}; {}", said(&interrupt.by, reason)?);
+                        }
+                    }
+                    story.notice("replan", text);
+                }
             }
         }
         for steer in &task.steers {

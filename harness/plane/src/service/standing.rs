@@ -1,13 +1,13 @@
 //! Where an action stands in its task: the turn, the goal, what was stopped.
 
-use env_contracts::{Code, OutcomeKind, Principal, Problem};
-use glovebox_events::{Session, Task, TaskState};
-use glovebox_store::{Condition, Moved};
+use env_contracts::{Code, DerivedEffects, OutcomeKind, Principal, Problem};
+use glovebox_events::{ActionState, Budget, Session, Task, TaskState};
+use glovebox_store::{Condition, Moved, TaskSeen, TaskUse, Thing};
 
 use super::submission::TaskContext;
 use super::tasks::sees;
 use super::{Parts, unknown_task};
-use crate::machine::FIRST_GOAL;
+use crate::machine::{Change, FIRST_GOAL, Pending, Then, after};
 use crate::observe::Refusal;
 
 /// What an action knows of its task.
@@ -28,6 +28,9 @@ impl Standing {
     /// a task of others.
     pub(super) fn find(parts: &Parts, principal: &Principal, context: &mut TaskContext) -> Result<Self, Problem> {
         let seen = parts.store.task(&principal.tenant, &context.task)?;
+        if let Some(session) = parts.store.session(&principal.tenant, &context.session)? {
+            can_begin(&session)?;
+        }
         let Some(task) = seen.record else {
             if context.turn.is_some() {
                 return Err(unknown_task(&context.task));
@@ -37,17 +40,16 @@ impl Standing {
         if !sees(principal, &task.principal) || task.session != context.session {
             return Err(unknown_task(&context.task));
         }
-        if let Some(session) = parts.store.session(&principal.tenant, &context.session)? {
-            not_closed(&session)?;
-        }
         open(&task)?;
+        if task.stopping().is_some() {
+            return Err(stopping(&format!("task `{}`", task.id)));
+        }
         if let Some(turn) = context.turn
             && task.open_turn().is_none_or(|open| open.number != turn)
         {
             return Err(other_turn(&task, turn));
         }
-        context.purpose.clone_from(&task.purpose);
-        context.stage.clone_from(&task.stage);
+        described(&task, context);
         Ok(Self::of(&task))
     }
 
@@ -74,12 +76,61 @@ impl Standing {
     }
 }
 
-/// Refuses what would begin in a session that was closed.
-pub(super) fn not_closed(session: &Session) -> Result<(), Problem> {
+/// What policy may know of a task, as its opener and the loop's credential
+/// said. What they did not say, the channel may.
+pub(super) fn described(task: &Task, context: &mut TaskContext) {
+    context.purpose = task.purpose.clone().or(context.purpose.take());
+    context.stage = task.stage.clone().or(context.stage.take());
+}
+
+/// Refuses what would begin in a session that was closed, or is being stopped.
+pub(super) fn can_begin(session: &Session) -> Result<(), Problem> {
     if session.closed {
         return Err(Problem::new(Code::SessionConflict, format!("session `{}` was closed", session.id)));
     }
+    if session.stopping().is_some() {
+        return Err(stopping(&format!("session `{}`", session.id)));
+    }
     Ok(())
+}
+
+/// That somebody stops this, and nothing begins until it has stopped.
+pub(super) fn stopping(what: &str) -> Problem {
+    Problem::new(Code::Interrupted, format!("{what} is being stopped"))
+        .with_help("try again once nothing of it runs any more")
+}
+
+/// What an action is that has not ended, for the table.
+pub(super) fn pending(action: &glovebox_events::Action) -> Option<Pending> {
+    match action.state {
+        ActionState::Requested | ActionState::Validated => Some(Pending::Proposal),
+        ActionState::WaitingApproval => Some(Pending::Approval),
+        ActionState::Authorized => Some(Pending::Approved),
+        ActionState::Running => Some(run(action.effects)),
+        ActionState::Succeeded | ActionState::Failed | ActionState::Cancelled => None,
+    }
+}
+
+/// What a run is, for the table. What is not known may be anything.
+pub(super) fn run(effects: Option<DerivedEffects>) -> Pending {
+    match effects.unwrap_or(DerivedEffects::External) {
+        DerivedEffects::External => Pending::ExternalRun,
+        DerivedEffects::None | DerivedEffects::Workspace => Pending::Run,
+    }
+}
+
+/// Why something ended, in a word of ours.
+pub(super) const fn why(change: Change) -> &'static str {
+    match change {
+        Change::Restart => "worker-lost",
+        Change::Time => "expired",
+        Change::Turn => "turn-closed",
+        Change::Goal => "goal-changed",
+        Change::End => "task-ended",
+        Change::Interrupt => "interrupted",
+        Change::Subject => "drift",
+        Change::Policy => "policy-changed",
+    }
 }
 
 /// Refuses what would begin in a task that is over.
@@ -102,9 +153,8 @@ pub(super) fn other_turn(task: &Task, turn: u64) -> Problem {
 
 /// How an action ends whose task moved on before it began.
 pub(super) fn moved(moved: &Moved) -> Refusal {
-    let interrupted = |code, which: &str, why: &str| {
-        Refusal::new(OutcomeKind::Interrupted, Problem::new(code, why)).which(which)
-    };
+    let interrupted =
+        |code, which: &str, why: &str| Refusal::new(OutcomeKind::Interrupted, Problem::new(code, why)).which(which);
     match moved {
         Moved::Ended => interrupted(Code::TaskClosed, "task-ended", "the task was over before the action began"),
         Moved::Interrupted => {
@@ -116,7 +166,8 @@ pub(super) fn moved(moved: &Moved) -> Refusal {
         Moved::Turn => interrupted(Code::TurnConflict, "turn-closed", "the turn was over before the action began"),
         Moved::Budget(part) => {
             let message = format!("the task has used up its budget: `{part}`");
-            Refusal::new(OutcomeKind::LimitHit, Problem::new(Code::BudgetSpent, message)).which(format!("budget.{part}"))
+            Refusal::new(OutcomeKind::LimitHit, Problem::new(Code::BudgetSpent, message))
+                .which(format!("budget.{part}"))
         }
     }
 }
@@ -127,6 +178,34 @@ pub(super) fn outlived(task: &Task, action: &glovebox_events::Action) -> bool {
 }
 
 impl super::ActionService {
+    /// Refuses what would begin in a task whose session was closed or is being
+    /// stopped.
+    pub(super) async fn in_open_session(&self, task: &Task) -> Result<(), Problem> {
+        let known = || self.parts.store.session(&task.principal.tenant, &task.session);
+        let Some(session) = known()? else { return Ok(()) };
+        if session.stopping().is_some() {
+            // Whoever stops it may be gone, and what ran over by now.
+            self.go_on_stopping_session(&session).await?;
+        }
+        known()?.as_ref().map_or(Ok(()), can_begin)
+    }
+
+    /// Why an answer can't let an action go on: its task is elsewhere by now,
+    /// and whoever was to end it did not come to that. What is answered holds
+    /// only while the task stays as it is.
+    pub(super) fn answerable(&self, flight: &mut super::flight::Flight) -> Result<Option<Refusal>, Problem> {
+        let action = flight.action();
+        let Some(task) = self.parts.store.task(&action.principal.tenant, &action.task)?.record else {
+            return Ok(None);
+        };
+        let (of, version) = (Thing::Task(task.id.clone()), task.version);
+        // What is left of the budget is looked at when it runs.
+        let seen = TaskSeen { record: Some(Task { budget: Budget::default(), ..task }), used: TaskUse::default() };
+        let moved = seen.moved(action.goal, action.turn, flight.standing.interrupt.as_ref());
+        flight.journal.condition(Condition::Version { of, version });
+        Ok(moved.as_ref().map(self::moved))
+    }
+
     /// The requester wants an action still, now that the task has another
     /// goal: it goes on for that one. Only what a person approved can; the
     /// claim compares that it is the same thing.
@@ -135,7 +214,7 @@ impl super::ActionService {
         mut action: glovebox_events::Action,
     ) -> Result<glovebox_events::Action, Problem> {
         loop {
-            if action.state != glovebox_events::ActionState::Authorized {
+            if pending(&action).is_none_or(|pending| after(pending, Change::Goal) != Then::AskRequester) {
                 return Ok(action);
             }
             let task = self.parts.store.task(&action.principal.tenant, &action.task)?.record;

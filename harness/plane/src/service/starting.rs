@@ -33,6 +33,9 @@ pub struct TurnStart {
     /// Why the loop has to plan anew: `goal-changed`, `constrained`,
     /// `interrupted`.
     pub replan: Vec<Name>,
+    /// The newest interrupt, where it is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Said>,
     /// What became of its questions since the last turn.
     pub answers: Vec<Answered>,
     /// Questions of agents that it called, which it has to answer, merge or
@@ -256,6 +259,7 @@ impl ActionService {
             constraints: view.constraints,
             steers: view.steers,
             replan: task.replan.clone(),
+            interrupted: self.interrupted(task)?,
             answers: self.answers_for(task)?,
             asked: self.asked_of(task)?,
             permissions: self.permission_diff(task, since, deed.at_ms())?,
@@ -293,13 +297,19 @@ impl ActionService {
         })
     }
 
+    /// Who interrupted the task since its last turn, and why.
+    fn interrupted(&self, task: &Task) -> Result<Option<Said>, Problem> {
+        let since = task.replan.iter().any(|why| why.as_str() == "interrupted");
+        let Some(interrupt) = task.interrupt.as_ref().filter(|_| since) else { return Ok(None) };
+        let text = interrupt.reason.as_ref().map(|reason| words(&self.parts, task, reason)).transpose()?.flatten();
+        let (id, by, at_ms) = (interrupt.id.clone(), interrupt.by.clone(), interrupt.at_ms);
+        Ok(Some(Said { id, text, by, at_ms }))
+    }
+
     /// What was granted and taken back since a moment, for who works here.
     fn permission_diff(&self, task: &Task, since: u64, now: u64) -> Result<PermissionDiff, Problem> {
-        let filter = GrantFilter {
-            live_at: None,
-            user: Some(task.principal.user.clone()),
-            session: Some(task.session.clone()),
-        };
+        let filter =
+            GrantFilter { live_at: None, user: Some(task.principal.user.clone()), session: Some(task.session.clone()) };
         let mut diff = PermissionDiff::default();
         let view = |grant: &Grant| GrantView {
             id: grant.id.clone(),

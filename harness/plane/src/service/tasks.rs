@@ -1,15 +1,14 @@
 //! Sessions and tasks: opening them, looking at them, ending them.
 
 use env_contracts::{Code, Id, Name, Principal, Problem};
-use glovebox_events::{
-    Budget, LogKey, Owner, PayloadRole, Session, SessionEvent, Task, TaskEnd, TaskEvent, TaskState,
-};
-use glovebox_store::{Content, Page, SessionFilter, TaskFilter};
+use glovebox_events::{Budget, LogKey, Owner, PayloadRole, Session, SessionEvent, Task, TaskEnd, TaskEvent, TaskState};
+use glovebox_store::{Condition, Content, Page, SessionFilter, TaskFilter, Thing};
 
 use super::deed::Deed;
 use super::halting::word;
 use super::journal::Lost;
 use super::{ActionService, Parts, standing, unknown_session, unknown_task};
+use crate::machine::Change;
 
 /// The longest goal, constraint, steer or reason, in bytes: some pages. They
 /// are handed to a model.
@@ -59,7 +58,8 @@ impl ActionService {
                 return if same { Ok(session) } else { Err(taken(&id)) };
             }
             let mut deed = Deed::new(log(principal, &id), self.now_ms());
-            let session = deed.session(None, self.opening(principal, &id, new.parent.as_ref())?)?;
+            let opening = self.opening(&mut deed, principal, &id, new.parent.as_ref())?;
+            let session = deed.session(None, opening)?;
             match deed.commit(&*self.parts.store).await {
                 Ok(()) => return Ok(session),
                 Err(Lost::Changed) => {}
@@ -68,7 +68,15 @@ impl ActionService {
         }
     }
 
-    fn opening(&self, principal: &Principal, id: &Id, parent: Option<&Id>) -> Result<SessionEvent, Problem> {
+    /// Below sessions in which something can begin, also when it is written
+    /// down: an interrupt of a tree must not miss what is just being opened.
+    fn opening(
+        &self,
+        deed: &mut Deed,
+        principal: &Principal,
+        id: &Id,
+        parent: Option<&Id>,
+    ) -> Result<SessionEvent, Problem> {
         let mut root = id.clone();
         let mut above = parent.cloned();
         let mut depth = 0;
@@ -76,7 +84,9 @@ impl ActionService {
             let session = self.parts.store.session(&principal.tenant, &next)?;
             let session = session.filter(|session| session.principal.user == principal.user);
             let session = session.ok_or_else(|| unknown_session(&next))?;
-            standing::not_closed(&session)?;
+            standing::can_begin(&session)?;
+            let of = Thing::Session(session.id.clone());
+            deed.condition(Condition::Version { of, version: session.version });
             depth += 1;
             if depth >= MAX_DEPTH || session.id == *id {
                 return Err(Problem::new(Code::Usage, format!("a tree of sessions is at most {MAX_DEPTH} deep")));
@@ -134,7 +144,9 @@ impl ActionService {
     /// session of others, `session-conflict` for one that was closed, `usage`
     /// for texts that are too long.
     pub async fn open_task(&self, principal: &Principal, new: NewTask) -> Result<Task, Problem> {
-        for (what, text) in [("goal", Some(&new.goal)), ("purpose", new.purpose.as_ref()), ("stage", new.stage.as_ref())] {
+        for (what, text) in
+            [("goal", Some(&new.goal)), ("purpose", new.purpose.as_ref()), ("stage", new.stage.as_ref())]
+        {
             bounded(what, text.map(String::as_str))?;
         }
         let id = new.id.clone().unwrap_or_else(|| self.parts.ids.next(self.parts.clock.now()));
@@ -148,10 +160,14 @@ impl ActionService {
             }
             let mut deed = Deed::new(log(principal, &new.session), self.now_ms());
             match self.parts.store.session(&principal.tenant, &new.session)? {
-                Some(session) if session.principal.user == principal.user => standing::not_closed(&session)?,
+                Some(session) if session.principal.user == principal.user => {
+                    standing::can_begin(&session)?;
+                    let of = Thing::Session(session.id);
+                    deed.condition(Condition::Version { of, version: session.version });
+                }
                 Some(_) => return Err(unknown_session(&new.session)),
                 None => {
-                    let opening = self.opening(principal, &new.session, None)?;
+                    let opening = self.opening(&mut deed, principal, &new.session, None)?;
                     deed.session(None, opening)?;
                 }
             }
@@ -204,6 +220,9 @@ impl ActionService {
         why: Option<&str>,
     ) -> Result<Task, Problem> {
         bounded("reason", why)?;
+        if state == TaskState::Open {
+            return Err(Problem::new(Code::Usage, "a task ends done, failed or cancelled"));
+        }
         let task = loop {
             let task = self.known_task(principal, id)?;
             self.acts(principal, &task)?;
@@ -221,14 +240,14 @@ impl ActionService {
             let end = TaskEnd { state, by: speaker(principal), why, at_ms: deed.at_ms() };
             ended = deed.task(Some(ended), id, TaskEvent::Ended { end })?;
             self.void_grants(&mut deed, &ended, None)?;
-            self.withdraw_questions(&mut deed, &ended, "task-ended")?;
+            self.withdraw_questions(&mut deed, &ended, Change::End, "task-ended")?;
             match deed.commit(&*self.parts.store).await {
                 Ok(()) => break ended,
                 Err(Lost::Changed) => {}
                 Err(lost) => return Err(self.lost(lost)),
             }
         };
-        self.void(&task, "task-ended", |_| true).await?;
+        self.void(&task, Change::End, |_| true).await?;
         Ok(task)
     }
 

@@ -1,7 +1,7 @@
 //! Turns: the boundary between two steps of a loop.
 
 use env_contracts::{Code, Id, Name, Principal, Problem};
-use glovebox_events::{Action, ActionState, Entry, Grant, Owner, PayloadRole, StopAsked, Task, TaskEvent, Told, Turn};
+use glovebox_events::{Action, Entry, Grant, Owner, PayloadRole, StopAsked, Task, TaskEvent, Told, Turn};
 use glovebox_store::{ActionFilter, Content, GrantFilter};
 
 use super::deed::Deed;
@@ -11,6 +11,7 @@ use super::journal::Lost;
 use super::starting::TurnStart;
 use super::tasks::{bounded, log_of, speaker};
 use super::{ActionService, looking, standing};
+use crate::machine::{Change, Pending, Then, after};
 
 /// The longest thing that a loop records at once, in bytes. What is larger is
 /// an artifact.
@@ -56,6 +57,7 @@ impl ActionService {
             let task = self.known_task(principal, &open.task)?;
             self.acts(principal, &task)?;
             standing::open(&task)?;
+            self.in_open_session(&task).await?;
             if let Some(turn) = &task.turn
                 && open.key.is_some()
                 && turn.key == open.key
@@ -74,6 +76,10 @@ impl ActionService {
                 return Err(Problem::new(Code::GoalChanged, message));
             }
             if task.stopping().is_some() {
+                // Whoever stops it may be gone, and what ran over by now.
+                if self.go_on_stopping(&task).await? {
+                    continue;
+                }
                 let message = format!("task `{}` is being stopped", task.id);
                 return Err(Problem::new(Code::Interrupted, message)
                     .with_help("open the turn again once nothing runs any more"));
@@ -104,7 +110,7 @@ impl ActionService {
             }
         };
         let now = task.turn.as_ref().map_or(0, |turn| turn.number);
-        self.void(&task, "turn-closed", |action| action.turn.is_some_and(|turn| turn < now)).await?;
+        self.void(&task, Change::Turn, |action| action.turn.is_some_and(|turn| turn < now)).await?;
         Ok(start)
     }
 
@@ -131,7 +137,7 @@ impl ActionService {
                 Err(lost) => return Err(self.lost(lost)),
             }
         };
-        self.void(&task, "turn-closed", |action| action.turn.is_some_and(|of| of <= turn)).await?;
+        self.void(&task, Change::Turn, |action| action.turn.is_some_and(|of| of <= turn)).await?;
         Ok(task)
     }
 
@@ -215,24 +221,27 @@ impl ActionService {
                     None => true,
                 }
         };
+        if turn.is_some() && after(Pending::TurnGrant, Change::Turn) != Then::Cancel {
+            return Ok(());
+        }
         for grant in self.parts.store.grants(&task.principal.tenant, &filter)?.into_iter().filter(ends) {
             deed.revoke(grant, &task.principal.user);
         }
         Ok(())
     }
 
-    /// Ends what waits in a task for this reason: its cards are taken away.
-    /// What runs goes on, and what a person approved waits for its requester.
-    pub(super) async fn void(&self, task: &Task, why: &str, which: impl Fn(&Action) -> bool) -> Result<(), Problem> {
-        let over = task.state != glovebox_events::TaskState::Open;
+    /// Ends what this change leaves nothing of, and takes its cards away. What
+    /// runs goes on.
+    pub(super) async fn void(
+        &self,
+        task: &Task,
+        change: Change,
+        which: impl Fn(&Action) -> bool,
+    ) -> Result<(), Problem> {
+        let why = standing::why(change);
         for action in self.actions_of(task)? {
-            let waits = match action.state {
-                ActionState::WaitingApproval | ActionState::Requested | ActionState::Validated => true,
-                // It was approved: it can be resumed, unless the task is over.
-                ActionState::Authorized => over,
-                _ => false,
-            };
-            if !waits || !which(&action) {
+            let over = standing::pending(&action).is_some_and(|pending| after(pending, change) == Then::Cancel);
+            if !over || !which(&action) {
                 continue;
             }
             let stop = StopAsked { by: speaker(&task.principal), at_ms: self.now_ms(), why: word(why), grace_ms: None };
@@ -251,12 +260,7 @@ impl ActionService {
     }
 
     /// What has not ended in a session, or in a task of it.
-    pub(super) fn open_actions(
-        &self,
-        tenant: &Name,
-        session: &Id,
-        task: Option<&Id>,
-    ) -> Result<Vec<Action>, Problem> {
+    pub(super) fn open_actions(&self, tenant: &Name, session: &Id, task: Option<&Id>) -> Result<Vec<Action>, Problem> {
         let mut filter = ActionFilter {
             session: Some(session.clone()),
             task: task.cloned(),

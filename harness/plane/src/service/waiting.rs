@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use env_contracts::{Code, Id, OutcomeKind, Problem};
-use glovebox_events::{Action, ActionState, ApprovalState, What};
+use glovebox_events::{Action, ActionState, ApprovalState, Reach, What};
 use glovebox_runtime::Stop;
 
 use super::flight::{Flight, Halt, Step};
@@ -137,9 +137,22 @@ impl ActionService {
             return Some(Duration::ZERO);
         }
         let known = store.action(&flight.principal.tenant, flight.journal.id());
-        let stop = known.ok().flatten().and_then(|action| action.stop)?;
-        let grace = stop.grace_ms.map_or(0, |grace| grace.saturating_sub(self.now_ms()));
-        Some(Duration::from_millis(grace))
+        let until = match known.ok().flatten().and_then(|action| action.stop) {
+            Some(stop) => stop.grace_ms.unwrap_or_default(),
+            None => self.interrupted_since(flight)?,
+        };
+        Some(Duration::from_millis(until.saturating_sub(self.now_ms())))
+    }
+
+    /// Until when a run may go on whose task was interrupted before it was
+    /// written down that it runs: nobody could tell it.
+    fn interrupted_since(&self, flight: &Flight) -> Option<u64> {
+        let action = flight.action();
+        let task = self.parts.store.task(&flight.principal.tenant, &action.task).ok()?.record?;
+        let interrupt = task.interrupt.as_ref()?;
+        let turn = task.turn.as_ref().map(|turn| turn.number);
+        let meant = interrupt.reach != Reach::Turn || action.turn.is_none() || action.turn == turn;
+        (meant && Some(&interrupt.id) != flight.standing.interrupt.as_ref()).then_some(interrupt.grace_ms)
     }
 }
 

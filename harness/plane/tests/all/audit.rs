@@ -53,6 +53,26 @@ impl House {
             let stored = self.store.action(tenant, id).unwrap();
             assert_eq!(stored.as_ref(), Some(action), "the log and the record of `{id}` differ");
         }
+        for ((tenant, id), session) in &live.sessions {
+            let stored = self.store.session(tenant, id).unwrap();
+            assert_eq!(stored.as_ref(), Some(session), "the log and the record of session `{id}` differ");
+        }
+        for ((tenant, id), task) in &live.tasks {
+            let stored = self.store.task(tenant, id).unwrap().record;
+            assert_eq!(stored.as_ref(), Some(task), "the log and the record of task `{id}` differ");
+        }
+        for ((tenant, id), question) in &live.questions {
+            let stored = self.store.question(tenant, id).unwrap();
+            assert_eq!(stored.as_ref(), Some(question), "the log and the record of question `{id}` differ");
+        }
+        let mut told = BTreeMap::new();
+        for logged in &log {
+            let What::Question { question, event, .. } = &logged.event.what else { continue };
+            let kind = std::mem::discriminant(event);
+            let number = told.entry((question.clone(), kind)).or_insert(0);
+            *number += 1;
+            assert_eq!(*number, 1, "{} of {question} twice", event.name());
+        }
         let grants = self.store.grants(&name("local"), &GrantFilter::default()).unwrap();
         let stored: BTreeMap<_, _> =
             grants.into_iter().map(|grant| ((name("local"), grant.id.clone()), grant)).collect();

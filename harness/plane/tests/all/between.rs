@@ -113,6 +113,10 @@ impl Store for Between {
         self.read(|store| store.stopping(limit))
     }
 
+    fn stopping_sessions(&self, limit: u32) -> Result<Vec<Session>, Problem> {
+        self.read(|store| store.stopping_sessions(limit))
+    }
+
     fn question(&self, tenant: &Name, id: &Id) -> Result<Option<Question>, Problem> {
         self.read(|store| store.question(tenant, id))
     }

@@ -18,6 +18,7 @@ mod interleavings;
 mod keeping;
 mod keys;
 mod limits;
+mod loops;
 mod machine;
 mod people;
 mod permission;

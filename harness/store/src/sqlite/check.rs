@@ -169,13 +169,14 @@ fn grants(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
 }
 
 fn sessions(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
-    let query = "SELECT 'session ' || id, body, id, session, sessions.tenant, logs.tenant, user, parent, version \
-                 FROM sessions JOIN logs USING (log)";
+    let query = "SELECT 'session ' || id, body, id, session, sessions.tenant, logs.tenant, user, parent, version, \
+                 stopping FROM sessions JOIN logs USING (log)";
     documents(sql, query, faults, |session: &Session, row| {
         let (id, tenant) = (session.id.as_str(), session.principal.tenant.as_str());
         Ok(texts(row, 2)? == [id, id, tenant, tenant, session.principal.user.as_str()]
             && row.get::<_, Option<String>>(7)?.as_deref() == session.parent.as_ref().map(Id::as_str)
-            && row.get::<_, i64>(8)? == int(session.version))
+            && row.get::<_, i64>(8)? == int(session.version)
+            && row.get::<_, bool>(9)? == session.stopping().is_some())
     })
 }
 
@@ -192,7 +193,7 @@ fn tasks(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
 
 fn questions(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
     let query = "SELECT 'question ' || id, body, id, session, questions.tenant, logs.tenant, root, task, topic, \
-                 asked_of, state, goal, untold, expires_ms, version FROM questions JOIN logs USING (log)";
+                 asked_of, state, goal, untold, expires_ms, version, opened_ms FROM questions JOIN logs USING (log)";
     documents(sql, query, faults, |question: &Question, row| {
         let tenant = question.principal.tenant.as_str();
         Ok(texts(row, 2)?
@@ -210,7 +211,8 @@ fn questions(sql: &Connection, faults: &mut Vec<String>) -> Result<(), Fault> {
             && row.get::<_, u32>(11)? == question.goal
             && row.get::<_, bool>(12)? == untold(question)
             && row.get::<_, Option<i64>>(13)? == question.expires_ms.map(int)
-            && row.get::<_, i64>(14)? == int(question.version))
+            && row.get::<_, i64>(14)? == int(question.version)
+            && row.get::<_, i64>(15)? == int(question.opened_ms))
     })
 }
 

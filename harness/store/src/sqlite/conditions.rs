@@ -1,14 +1,13 @@
 //! What must hold before anything of a commit is written.
 
 use env_contracts::{Digest, Id};
-use glovebox_events::{Budget, Task, TaskState};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::apply::{Stop, int};
 use super::fault::Fault;
 use super::{read, tasks};
 use crate::chain::raw;
-use crate::{Commit, Condition, Conflict, Moved, TaskSeen, TaskUse, Thing};
+use crate::{Commit, Condition, Conflict, Thing};
 
 /// All of them, in their order.
 pub(super) fn check(sql: &Connection, commit: &Commit) -> Result<(), Stop> {
@@ -51,7 +50,7 @@ fn conflict(sql: &Connection, commit: &Commit, condition: &Condition) -> Result<
         }
         Condition::TaskAt { task, goal, turn, interrupt } => {
             let seen = tasks::task(sql, &commit.log.tenant, task)?;
-            Ok(moved(&seen, goal.unwrap_or(1), *turn, interrupt.as_ref()).map(Conflict::Task))
+            Ok(seen.moved(*goal, *turn, interrupt.as_ref()).map(Conflict::Task))
         }
         Condition::TopicFree { task, topic, goal } => {
             let taken: Option<String> = sql
@@ -77,8 +76,9 @@ fn conflict(sql: &Connection, commit: &Commit, condition: &Condition) -> Result<
             // Counting stops at the first that is too many.
             let asks: u32 = sql
                 .prepare_cached(
-                    "SELECT count(*) FROM (SELECT 1 FROM approvals \
-                     WHERE log = (SELECT log FROM logs WHERE tenant = ? AND session = ?) AND opened_ms >= ? LIMIT ?)",
+                    "WITH own AS (SELECT log FROM logs WHERE tenant = ?1 AND session = ?2) SELECT count(*) FROM \
+                     (SELECT 1 FROM approvals WHERE log = (SELECT log FROM own) AND opened_ms >= ?3 UNION ALL \
+                     SELECT 1 FROM questions WHERE log = (SELECT log FROM own) AND opened_ms >= ?3 LIMIT ?4)",
                 )?
                 .query_row(params![tenant, session.as_str(), int(*since_ms), most], |row| row.get(0))?;
             Ok((asks >= *most).then_some(Conflict::Asks))
@@ -93,38 +93,6 @@ fn conflict(sql: &Connection, commit: &Commit, condition: &Condition) -> Result<
             Ok((calls >= *most).then(|| Conflict::Calls { capability: capability.clone() }))
         }
     }
-}
-
-/// In which way a task is not there.
-fn moved(seen: &TaskSeen, goal: u32, turn: Option<u64>, interrupt: Option<&Id>) -> Option<Moved> {
-    let record = seen.record.as_ref();
-    let known = record.and_then(|task| task.interrupt.as_ref()).map(|interrupt| &interrupt.id);
-    let open = record.and_then(|task| task.open_turn()).map(|turn| turn.number);
-    if record.is_some_and(|task| task.state != TaskState::Open) {
-        Some(Moved::Ended)
-    } else if interrupt != known {
-        Some(Moved::Interrupted)
-    } else if goal != record.map_or(1, |task| task.goal.version) {
-        Some(Moved::Goal)
-    } else if turn.is_some() && turn != open {
-        Some(Moved::Turn)
-    } else {
-        record.and_then(|task| used_up(task, &seen.used)).map(Moved::Budget)
-    }
-}
-
-/// The first part of a task's budget of which nothing is left.
-fn used_up(task: &Task, used: &TaskUse) -> Option<&'static str> {
-    let Budget { actions, run_ms, output_bytes, egress_bytes, cost_micros } = task.budget;
-    [
-        ("actions", used.actions, actions),
-        ("run_ms", used.run_us / 1000, run_ms),
-        ("output_bytes", used.output_bytes, output_bytes),
-        ("egress_bytes", used.egress_bytes, egress_bytes),
-        ("cost_micros", used.cost_micros.saturating_add(task.spent.cost_micros), cost_micros),
-    ]
-    .into_iter()
-    .find_map(|(part, used, most)| most.is_some_and(|most| used >= most).then_some(part))
 }
 
 /// A stored identifier; what is none was not written by us.

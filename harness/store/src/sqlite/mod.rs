@@ -201,6 +201,10 @@ impl Store for Sqlite {
         self.read(|sql| tasks::stopping(sql, limit))
     }
 
+    fn stopping_sessions(&self, limit: u32) -> Result<Vec<Session>, Problem> {
+        self.read(|sql| tasks::stopping_sessions(sql, limit))
+    }
+
     fn question(&self, tenant: &Name, id: &Id) -> Result<Option<Question>, Problem> {
         self.read(|sql| tasks::question(sql, tenant, id))
     }

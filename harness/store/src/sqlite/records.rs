@@ -15,8 +15,9 @@ impl Writing<'_> {
         self.put(
             "session",
             &session.id,
-            "INSERT INTO sessions (tenant, id, log, user, parent, version, body) VALUES (?, ?, ?, ?, ?, ?, ?) \
-             ON CONFLICT (tenant, id) DO UPDATE SET version = excluded.version, body = excluded.body \
+            "INSERT INTO sessions (tenant, id, log, user, parent, stopping, version, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) \
+             ON CONFLICT (tenant, id) DO UPDATE SET stopping = excluded.stopping, version = excluded.version, \
+             body = excluded.body \
              WHERE log = excluded.log AND user = excluded.user AND parent IS excluded.parent",
             params![
                 self.tenant().as_str(),
@@ -24,6 +25,7 @@ impl Writing<'_> {
                 self.log,
                 session.principal.user.as_str(),
                 session.parent.as_ref().map(Id::as_str),
+                session.stopping().is_some(),
                 int(session.version),
                 json(session)
             ],
@@ -57,8 +59,8 @@ impl Writing<'_> {
         self.put(
             "question",
             &question.id,
-            "INSERT INTO questions (tenant, id, log, root, task, topic, goal, asked_of, state, untold, expires_ms, \
-             version, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+            "INSERT INTO questions (tenant, id, log, root, task, topic, goal, asked_of, state, untold, opened_ms, \
+             expires_ms, version, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
              ON CONFLICT (tenant, id) DO UPDATE SET asked_of = excluded.asked_of, state = excluded.state, \
              untold = excluded.untold, expires_ms = excluded.expires_ms, version = excluded.version, \
              body = excluded.body WHERE log = excluded.log AND root = excluded.root AND task = excluded.task \
@@ -74,6 +76,7 @@ impl Writing<'_> {
                 asked_of(question.to),
                 question.state.as_str(),
                 untold(question),
+                int(question.opened_ms),
                 question.expires_ms.map(int),
                 int(question.version),
                 json(question)

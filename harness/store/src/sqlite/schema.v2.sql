@@ -16,16 +16,18 @@ CREATE INDEX actions_of_turn ON actions (tenant, task, turn) WHERE turn IS NOT N
 -- Sessions that somebody opened; `logs` has the others too. `rank` is the order
 -- in which they were opened, here and below.
 CREATE TABLE sessions (
-  rank    INTEGER PRIMARY KEY,
-  tenant  TEXT NOT NULL,
-  id      TEXT NOT NULL,
-  log     INTEGER NOT NULL REFERENCES logs,
-  user    TEXT NOT NULL,
-  parent  TEXT,
-  version INTEGER NOT NULL,
-  body    BLOB NOT NULL,
+  rank     INTEGER PRIMARY KEY,
+  tenant   TEXT NOT NULL,
+  id       TEXT NOT NULL,
+  log      INTEGER NOT NULL REFERENCES logs,
+  user     TEXT NOT NULL,
+  parent   TEXT,
+  stopping INTEGER NOT NULL,
+  version  INTEGER NOT NULL,
+  body     BLOB NOT NULL,
   UNIQUE (tenant, id)
 );
+CREATE INDEX sessions_stopping ON sessions (stopping) WHERE stopping = 1;
 CREATE INDEX sessions_of_tenant ON sessions (tenant);
 CREATE INDEX sessions_of_user ON sessions (tenant, user);
 CREATE INDEX sessions_of_parent ON sessions (tenant, parent) WHERE parent IS NOT NULL;
@@ -61,12 +63,14 @@ CREATE TABLE questions (
   asked_of   TEXT NOT NULL,
   state      TEXT NOT NULL,
   untold     INTEGER NOT NULL,
+  opened_ms  INTEGER NOT NULL,
   expires_ms INTEGER,
   version    INTEGER NOT NULL,
   body       BLOB NOT NULL,
   UNIQUE (tenant, id)
 );
 CREATE INDEX questions_of_tenant ON questions (tenant);
+CREATE INDEX questions_of_log ON questions (log, opened_ms);
 CREATE INDEX questions_of_task ON questions (tenant, task);
 CREATE INDEX questions_of_root ON questions (tenant, root);
 CREATE INDEX questions_pending ON questions (tenant) WHERE state = 'pending';

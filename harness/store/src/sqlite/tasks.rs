@@ -99,6 +99,11 @@ pub(super) fn stopping(sql: &Connection, limit: u32) -> Result<Vec<Task>, Fault>
     collect(&mut statement, [bounded(limit)], |row| document("a task", row, 0))
 }
 
+pub(super) fn stopping_sessions(sql: &Connection, limit: u32) -> Result<Vec<Session>, Fault> {
+    let mut statement = sql.prepare_cached("SELECT body FROM sessions WHERE stopping = 1 ORDER BY rank LIMIT ?")?;
+    collect(&mut statement, [bounded(limit)], |row| document("a session", row, 0))
+}
+
 pub(super) fn question(sql: &Connection, tenant: &Name, id: &Id) -> Result<Option<Question>, Fault> {
     let mut query = Query::new("SELECT body FROM questions WHERE tenant = ?", tenant);
     query.and("id = ?", id.as_str().to_owned());

@@ -2,7 +2,8 @@
 
 use env_contracts::Id;
 use glovebox_events::{
-    Budget, Event, PayloadRole, Question, Session, SessionEvent, Task, TaskEnd, TaskEvent, TaskState, What,
+    Budget, Event, Interrupt, PayloadRole, Question, Reach, Session, SessionEvent, Task, TaskEnd, TaskEvent, TaskState,
+    What,
 };
 use glovebox_store::{
     ActionFilter, Commit, Condition, Conflict, EventFilter, EventsOf, Moved, Record, SessionFilter, Store, StoreError,
@@ -50,6 +51,24 @@ pub(crate) async fn sessions_form_trees(store: &dyn Store) {
     let first = list(&SessionFilter { limit: 3, ..Default::default() });
     assert_eq!(first.next, Some(of("child")));
     check(SessionFilter { after: first.next, limit: 3, ..Default::default() }, &["top"]);
+
+    // The one that is being stopped is found, until it has stopped.
+    let interrupt = Interrupt {
+        id: of("i"),
+        reach: Reach::Tree,
+        by: of("ann"),
+        at_ms: 3000,
+        grace_ms: 3000,
+        reason: None,
+        stopped_ms: None,
+    };
+    let mut stopping = child.clone();
+    (stopping.version, stopping.interrupt) = (2, Some(interrupt.clone()));
+    store.commit(session_commit(&stopping, SessionEvent::Interrupted { interrupt })).await.unwrap();
+    assert_eq!(store.stopping_sessions(10).unwrap(), [stopping.clone()]);
+    (stopping.version, stopping.interrupt.as_mut().unwrap().stopped_ms) = (3, Some(4000));
+    store.commit(session_commit(&stopping, SessionEvent::Stopped { interrupt: of("i") })).await.unwrap();
+    assert_eq!(store.stopping_sessions(10).unwrap(), []);
 
     // Only the next version, and only in its own log.
     let again = Conflict::Version { of: Thing::Session(of("top")), version: 1 };
@@ -187,6 +206,11 @@ pub(crate) async fn an_action_is_tied_to_where_its_task_is(store: &dyn Store) {
     store.commit(interrupt(&mut opened, "i")).await.unwrap();
     check!(None, None, None, Some(Moved::Interrupted));
     check!(Some(2), None, Some("other"), Some(Moved::Interrupted));
+    check!(Some(2), None, Some("i"), Some(Moved::Interrupted));
+    // Nothing of it runs any more.
+    (opened.version, opened.interrupt.as_mut().unwrap().stopped_ms) = (opened.version + 1, Some(4000));
+    store.commit(task_commit(&opened, TaskEvent::Stopped { interrupt: of("i") })).await.unwrap();
+    check!(Some(2), None, None, Some(Moved::Interrupted));
     check!(Some(2), None, Some("i"), fits);
     let end = TaskEnd { state: TaskState::Cancelled, by: of("ann"), why: None, at_ms: 5000 };
     (opened.version, opened.state, opened.end) = (opened.version + 1, end.state, Some(end.clone()));
