@@ -122,6 +122,9 @@ pub enum ManifestEntry {
         /// The function's name.
         function: String,
     },
+    /// Not at all: nothing runs, and a decision is all that is asked for. Only
+    /// capabilities that come with Glovebox are called so.
+    Decision,
 }
 
 /// What stands on a command's standard input.

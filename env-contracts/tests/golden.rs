@@ -32,6 +32,7 @@ fn golden_files_are_read_and_written_without_loss() {
     survives::<ActionRequest>("request.v1.json");
     survives::<Observation>("observation.v1.json");
     survives::<Observation>("observation.failed.v1.json");
+    survives::<Observation>("observation.verified.v1.json");
     survives::<Artifact>("artifact.v1.json");
     survives::<Problem>("problem.v1.json");
 }
@@ -52,6 +53,7 @@ fn golden_files_in_toml_are_read_without_loss() {
     survives("tool.export.v1.toml", Manifest::from_toml);
     survives("tool.classes.v1.toml", Manifest::from_toml);
     survives("tool.registry.v1.toml", Manifest::from_toml);
+    survives("tool.followups.v1.toml", Manifest::from_toml);
     survives("ceiling.v1.toml", Ceiling::from_toml);
     survives("profiles.v1.toml", Profiles::from_toml);
     survives("scope.v1.toml", Scope::from_toml);

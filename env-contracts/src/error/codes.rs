@@ -129,6 +129,8 @@ codes! {
     Partial = "partial", exit 10, http 200, retry false, "the Observation lists what was done";
     /// Whether the action took effect is not known.
     Unknown = "unknown", exit 11, http 200, retry false, "run the tool's verify capability before repeating";
+    /// The action ran to its end, and its verify capability found that it did not do what it was to do.
+    VerifyFailed = "verify-failed", exit 12, http 200, retry false, "the Observation lists what there is to do next: repair it, undo it, or let a person look; doing it again may do it twice";
     /// The arguments break the tool's schema.
     SchemaRejected = "schema-rejected", exit 20, http 422, retry false, "correct the named argument; `glovebox tool show NAME` prints the schema";
     /// The arguments are not acceptable JSON: malformed, a repeated key, too deep, too large, or a number that can't be kept exactly.

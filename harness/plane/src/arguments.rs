@@ -13,10 +13,14 @@
 //!   library rounds large numbers may send a string of digits instead.
 //!   [`Schema::accept`] turns it into the integer, there and nowhere else, so
 //!   that `"5"` and `5` are one request. `uint64` refuses negative numbers.
+//! - `"x-glovebox-version": true` on a string: the version of the object that
+//!   the tool's preview saw is put there. `"x-glovebox-key": true`: the key of
+//!   the request, or the action's id. See [`Schema::version`], [`Schema::keyed`].
 
 mod effort;
 mod error;
 mod explain;
+mod fills;
 mod marks;
 mod nearest;
 mod outline;

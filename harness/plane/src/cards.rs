@@ -1,6 +1,8 @@
 //! What a person who decides gets to see.
 
-use env_contracts::{Assurance, CapabilityRef, Clause, Code, DerivedEffects, Id, Name, Plan, Principal, Problem};
+use env_contracts::{
+    Artifact, Assurance, CapabilityRef, Clause, Code, DerivedEffects, Id, Name, Outcome, Plan, Principal, Problem,
+};
 use glovebox_events::{Action, ActionState, Approval, ApprovalState, AskedFor, Control, GrantScope, Logged};
 use serde::Serialize;
 
@@ -67,6 +69,10 @@ pub struct Card {
     /// The capability that shows what this one would do, without doing it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview_by: Option<CapabilityRef>,
+    /// What the preview showed, or why there is none. Evidence, and no
+    /// authority. Absent: nothing would run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previewed: Option<CardPreview>,
     /// Which classes of approvers may answer.
     pub classes: Vec<Name>,
     /// What they can answer.
@@ -81,6 +87,31 @@ pub struct Card {
     /// Who answered what.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<CardAnswer>,
+}
+
+/// What a preview showed. The tool's words are untrusted.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct CardPreview {
+    /// The action that looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<Id>,
+    /// Whether it ended well.
+    pub ok: bool,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// What it says, compact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The version of the object that it saw.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What it made, such as a diff.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// Why there is none, how it failed, or what is missing in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A clause of the contract in force.
@@ -161,6 +192,7 @@ impl Card {
             reasons: approval.reasons,
             preview: approval.preview,
             preview_by: None,
+            previewed: None,
             classes: approval.classes,
             offers: approval
                 .offers

@@ -38,7 +38,7 @@ mod slots;
 mod streams;
 mod watch;
 
-pub use cards::{Card, CardAnswer, CardClause, CardOffer};
+pub use cards::{Card, CardAnswer, CardClause, CardOffer, CardPreview};
 pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
 pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Tool};

@@ -84,6 +84,8 @@ impl Story {
             times: Times::default(),
             enforcement: Vec::new(),
             evidence: Vec::new(),
+            verification: None,
+            next: Vec::new(),
             state_patch: None,
             notices: Vec::new(),
             provenance: Provenance {
@@ -307,6 +309,14 @@ fn text(observation: &Observation) -> String {
             "artifact {} ({name}, {} bytes, {})\n",
             artifact.uri, artifact.size, artifact.media_type
         ));
+    }
+    if let Some(verification) = &observation.verification {
+        let why = verification.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        out.push_str(&format!("verification by {}: {}{why}\n", verification.capability, verification.verdict));
+    }
+    for step in &observation.next {
+        let with = step.capability.as_ref().map_or_else(String::new, |capability| format!(" with {capability}"));
+        out.push_str(&format!("next: {}{with}: {}\n", step.kind, step.why));
     }
     for notice in &observation.notices {
         out.push_str(&format!("notice: {}\n", notice.message));

@@ -6,7 +6,7 @@
 
 use env_contracts::canon::{Canonical, ParseLimits};
 use env_contracts::{
-    ActionRequest, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, OutcomeKind, Plan, Principal, Problem,
+    ActionRequest, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, ManifestEntry, OutcomeKind, Plan, Principal, Problem,
 };
 use glovebox_runtime::algebra::{self, Delta};
 use glovebox_runtime::bind::PathArgument;
@@ -15,6 +15,9 @@ use glovebox_runtime::{Backend, derived_effects, enforcement_report};
 use crate::arguments::ArgumentsError;
 use crate::observe::Refusal;
 use crate::registry::Tool;
+
+/// The backend of what runs nowhere.
+const NOWHERE: &str = "none";
 
 /// A plan and what the plan alone does not hold.
 pub struct Planned {
@@ -60,9 +63,13 @@ pub fn plan<'a>(
     backends: impl Iterator<Item = &'a dyn Backend> + Clone,
 ) -> Result<Planned, Refusal> {
     let Asked { tool, request, received, principal, action_id, revision, permission } = asked;
-    let arguments = if permission { nothing()? } else { arguments(tool, request, received)? };
+    let arguments = if permission { nothing()? } else { arguments(tool, request, received, &action_id)? };
     let (contract, delta) = effective(tool, request, principal, ceiling)?;
-    let (backend, contract, enforcement) = choose(backends, &contract)?;
+    let (backend, contract, enforcement) = match tool.manifest.entry {
+        // Nothing runs, and so nothing has to be enforced.
+        ManifestEntry::Decision => (NOWHERE, contract, Vec::new()),
+        _ => choose(backends, &contract)?,
+    };
     let rejected = |error: ArgumentsError| Refusal::new(OutcomeKind::SchemaRejected, Problem::of(&error));
     let paths = if permission { Vec::new() } else { tool.input.path_arguments(&arguments).map_err(rejected)? };
     let plan = Plan {
@@ -85,12 +92,19 @@ fn nothing() -> Result<Canonical, Refusal> {
     Canonical::from_value(&empty).map_err(|error| Refusal::from(Problem::of(&ArgumentsError::from(error))))
 }
 
-fn arguments(tool: &Tool, request: &ActionRequest, received: Option<&[u8]>) -> Result<Canonical, Refusal> {
+fn arguments(
+    tool: &Tool,
+    request: &ActionRequest,
+    received: Option<&[u8]>,
+    action: &Id,
+) -> Result<Canonical, Refusal> {
     let sent = match received {
         Some(bytes) => Canonical::parse(bytes, ParseLimits::default()),
         None => Canonical::from_value(&request.arguments),
     };
-    let accepted = sent.map_err(ArgumentsError::from).and_then(|sent| tool.input.accept(&sent));
+    let key = request.idempotency_key.as_ref().map_or(action.as_str(), env_contracts::Name::as_str);
+    let keyed = sent.map_err(ArgumentsError::from).and_then(|sent| tool.input.keyed(sent, key));
+    let accepted = keyed.and_then(|sent| tool.input.accept(&sent));
     accepted.map_err(|error| Refusal::new(OutcomeKind::SchemaRejected, Problem::of(&error)))
 }
 

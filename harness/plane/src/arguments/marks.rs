@@ -7,6 +7,7 @@ use glovebox_runtime::bind::PathArgument;
 use serde_json::{Map, Number, Value};
 
 use super::error::SchemaError;
+use super::fills::Fill;
 use super::outline::{Link, Outline, Place, Via};
 use super::words::place;
 
@@ -17,6 +18,8 @@ pub(super) struct Marks {
     pub(super) path: Option<String>,
     /// The format of an integer that may be sent as a string.
     pub(super) integer: Option<Wide>,
+    /// What Glovebox fills in there.
+    pub(super) fill: Option<Fill>,
 }
 
 /// An integer that a double can't always hold.
@@ -47,7 +50,7 @@ impl Marks {
             Some("int64") if only("integer") => Some(Wide::Signed),
             _ => None,
         };
-        Ok(Self { path: path.transpose()?, integer })
+        Ok(Self { path: path.transpose()?, integer, fill: Fill::of(at, keywords)? })
     }
 }
 

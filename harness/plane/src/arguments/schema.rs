@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::effort::{self, Explain, TooMuch};
 use super::error::{ArgumentsError, SchemaError};
 use super::explain::{self, Violation};
+use super::fills::Fills;
 use glovebox_runtime::bind::PathArgument;
 
 use super::marks;
@@ -19,6 +20,7 @@ use super::words::place;
 pub struct Schema {
     document: Value,
     outline: Outline,
+    fills: Fills,
     validator: jsonschema::Validator,
     subject: &'static str,
 }
@@ -36,12 +38,13 @@ impl Schema {
             return Err(SchemaError::TooLarge { size, limit: MAX_SCHEMA_BYTES });
         }
         let outline = Outline::of(schema)?;
+        let fills = Fills::of(&outline, schema)?;
         let validator = patterns::build(schema).map_err(|error| SchemaError::Invalid {
             at: place(error.instance_path().as_str()),
             message: explain::of_schema(&error),
         })?;
         let document = document.value().clone();
-        Ok(Self { document, outline, validator, subject: "the arguments" })
+        Ok(Self { document, outline, fills, validator, subject: "the arguments" })
     }
 
     /// The same schema, for what a tool answers: violations then speak of
@@ -65,6 +68,25 @@ impl Schema {
         };
         self.check(&used).map_err(ArgumentsError::Rejected)?;
         Ok(used)
+    }
+
+    /// The argument that says which version of its object the caller means,
+    /// where the schema marks one with `x-glovebox-version`.
+    pub fn version(&self) -> Option<&str> {
+        self.fills.version()
+    }
+
+    /// Arguments with the key that the schema wants with `x-glovebox-key`.
+    ///
+    /// # Errors
+    /// [`ArgumentsError::Rejected`] where they have another one.
+    pub fn keyed(&self, sent: Canonical, key: &str) -> Result<Canonical, ArgumentsError> {
+        self.fills.keyed(sent, key, self.subject)
+    }
+
+    /// Whether it has an argument of this name.
+    pub fn names(&self, argument: &str) -> bool {
+        self.outline.places[0].properties.contains_key(argument)
     }
 
     /// Checks a value as it is. Never takes longer than a fixed amount of work

@@ -110,6 +110,8 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<Action
             action.state = answers::state_after(answer.answer, action.asks);
             if let Some(edit) = &answer.edit {
                 action.edit = Some(edit.clone());
+                // It was of other arguments.
+                action.preview = None;
             }
         }
         What::ApprovalExpired { approval } => {
@@ -122,7 +124,9 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<Action
             require(from == ActionState::Authorized, "nothing was approved")?;
             close(&mut action, approval, ApprovalState::Drifted).map_err(illegal)?;
             (action.decided, action.intent, action.digest) = (None, None, None);
-            // What would run now is another plan, and is asked about as that.
+            // What would run now is another plan, and is looked at and asked about
+            // as that.
+            action.preview = None;
             action.state = ActionState::Requested;
         }
         What::Claimed { right, digest, holder } => {

@@ -198,7 +198,8 @@ impl ActionService {
         Ok(Settled { approval, action, grant, repeated: false })
     }
 
-    async fn write(&self, flight: &mut Flight) -> Result<(), Halt> {
+    /// Writes down what there is so far.
+    pub(super) async fn write(&self, flight: &mut Flight) -> Result<(), Halt> {
         match flight.journal.commit(&*self.parts.store).await {
             Ok(_) => Ok(()),
             Err(

@@ -96,7 +96,7 @@ impl ActionService {
                         .with_help("put another contract in its place: `glovebox approvals edit ID --contract FILE`"));
                 }
                 let edit = narrowed.clone().map(|scope| {
-                    let edit = Edit { schema: EditSchema::V1, arguments: None, scope: Some(scope) };
+                    let edit = Edit { schema: EditSchema::V1, arguments: None, scope: Some(scope), filled: false };
                     flight.journal.payload(PayloadRole::Edit, &edit)
                 });
                 let mut answer = blank(offer.id.clone(), offer.answer, offer.scope, offer.control, edit);
@@ -112,6 +112,7 @@ impl ActionService {
                     schema: EditSchema::V1,
                     arguments: arguments.clone().or(before.received),
                     scope: over(before.request.scope, scope.clone()),
+                    filled: false,
                 };
                 // A slip in it must not cost the request.
                 self.possible(flight, &edit)?;

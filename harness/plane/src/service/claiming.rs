@@ -152,7 +152,11 @@ impl ActionService {
             // Only the machine lets anything run.
             return Err(Halt::Failed(Problem::new(Code::BackendError, "a claim did not lead to a run")));
         }
-        let done = self.run(flight, ready, room, watch, stop).await;
+        let arguments = ready.planned.arguments.value().clone();
+        let mut done = self.run(flight, ready, room, watch, stop).await;
+        if let Ok(outcome) = &mut done {
+            self.verify(flight, &arguments, outcome, stop).await;
+        }
         let ended = self.ended(flight, done).await;
         carried.action = None;
         ended.map(|observation| Step::Done(Box::new(observation)))

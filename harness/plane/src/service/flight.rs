@@ -7,6 +7,7 @@ use env_contracts::{Digest, Id, Observation, Outcome, Plan, Principal, Problem};
 use glovebox_events::{Action, ActionState, Asks, KeyClaim, LogKey, PayloadRole};
 use glovebox_runtime::Stop;
 
+use super::companion::Companion;
 use super::journal::{Journal, Requested};
 use super::looking;
 use super::standing::{self, Standing};
@@ -36,6 +37,8 @@ pub(super) struct Flight {
     pub(super) told: Option<Id>,
     /// Whether it is carried by somebody who changed it and must not run it.
     pub(super) proposing: bool,
+    /// What it is to another action, where it belongs to one.
+    pub(super) companion: Option<Companion>,
 }
 
 /// What comes next.
@@ -106,6 +109,7 @@ impl Flight {
             drift: Vec::new(),
             told: None,
             proposing: false,
+            companion: None,
         })
     }
 
@@ -145,6 +149,7 @@ impl Flight {
             drift: Vec::new(),
             told: None,
             proposing: false,
+            companion: None,
         })
     }
 
@@ -171,8 +176,8 @@ impl Flight {
         let Some(action) = known else { return Ok(()) };
         let told = self.told.take();
         let drift = std::mem::take(&mut self.drift);
-        let proposing = self.proposing;
-        *self = Self { told, drift, proposing, ..Self::of(parts, action, self.asking)? };
+        let (proposing, companion) = (self.proposing, self.companion);
+        *self = Self { told, drift, proposing, companion, ..Self::of(parts, action, self.asking)? };
         Ok(())
     }
 }

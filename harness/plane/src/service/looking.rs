@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::halting::is_person;
 use super::{ActionService, Parts, unknown_action};
-use crate::cards::{self, Card};
+use crate::cards::{self, Card, CardPreview};
 
 /// An action with what can be read of it.
 #[derive(Debug, Serialize)]
@@ -127,7 +127,43 @@ impl ActionService {
         };
         let wanted = Wanted { name: action.capability.name.clone(), version: Some(action.capability.version.clone()) };
         let preview_by = self.parts.registry.get(&wanted).ok().and_then(|tool| tool.manifest.preview.clone());
-        Ok(Card { preview_by, ..Card::new(action, approval, submission, plan, words, same)? })
+        let previewed = self.previewed(&action, preview_by.is_some())?;
+        Ok(Card { preview_by, previewed, ..Card::new(action, approval, submission, plan, words, same)? })
+    }
+
+    /// What an action's preview showed, for whoever decides.
+    fn previewed(&self, action: &Action, named: bool) -> Result<Option<CardPreview>, Problem> {
+        if !action.asks.runs() {
+            return Ok(None);
+        }
+        let Some(found) = &action.preview else {
+            let reason = if named { "it was not looked at" } else { "the tool names no preview" };
+            return Ok(Some(CardPreview { reason: Some(reason.to_owned()), ..CardPreview::default() }));
+        };
+        let looked = found.action.as_ref().map(|id| self.parts.store.action(&action.principal.tenant, id));
+        let seen = match looked.transpose()?.flatten() {
+            Some(looked) => self.view(looked)?.observation,
+            None => None,
+        };
+        let mut card = CardPreview {
+            action: found.action.clone(),
+            ok: found.ok,
+            version: found.version.clone(),
+            reason: found.reason.clone(),
+            ..CardPreview::default()
+        };
+        match seen {
+            Some(seen) => {
+                card.outcome = Some(seen.outcome);
+                card.text = Some(seen.text);
+                card.artifacts = seen.artifacts;
+            }
+            None if card.action.is_some() && card.reason.is_none() => {
+                card.reason = Some("what it showed was erased".to_owned());
+            }
+            None => {}
+        }
+        Ok(Some(card))
     }
 
     /// Grants to this user, oldest first.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use env_contracts::{BoundFacts, Id, Problem, Verdict, Wanted};
+use env_contracts::{BoundFacts, Code, Id, ManifestEntry, Problem, Verdict, Wanted};
 use glovebox_events::{ActionState, Asks, DecidedAt, PayloadRole, Right, What};
 use glovebox_policy::{Decision, PastFacts};
 use glovebox_runtime::{Backend, Stop};
@@ -11,6 +11,7 @@ use super::ActionService;
 use super::binding::Ready;
 use super::claiming::Room;
 use super::flight::{Flight, Halt, Step};
+use super::preview::looks;
 use super::halting::problem_of;
 use super::running::unless_stopped;
 use super::submission::Edit;
@@ -24,6 +25,9 @@ impl ActionService {
         self.not_stopped(flight)?;
         self.not_too_late(flight)?;
         let planned = self.plan(flight)?;
+        if let Some(companion) = flight.companion {
+            companion.admits(&planned.plan)?;
+        }
         let first = self.decide(flight, &planned, None, DecidedAt::Plan, None)?;
         if flight.action().asks == Asks::Permission {
             return self.ask_for_permission(flight, &planned, &first).await;
@@ -45,7 +49,7 @@ impl ActionService {
         flight: &mut Flight,
         ready: Ready,
         first: Option<Decision>,
-        room: Option<Room>,
+        mut room: Option<Room>,
         watch: &Arc<dyn Watch>,
         stop: &Stop,
     ) -> Result<Step, Halt> {
@@ -56,6 +60,20 @@ impl ActionService {
             Some(first) if *facts == BoundFacts::default() && self.past(flight)? == PastFacts::default() => first,
             _ => self.decide(flight, &ready.planned, Some(facts), DecidedAt::Bound, None)?,
         };
+        if (decision.verdict == Verdict::Ask || decision.preview) && looks(flight)? {
+            if decision.verdict == Verdict::Ask {
+                // Nobody looks for a question that is not put.
+                self.declined_before(flight, &ready.bound.intent)?;
+                if self.asks_in_vain(flight)? {
+                    return Err(super::asking::unattended(&decision).into());
+                }
+            }
+            // Nobody holds room while another one runs.
+            room = None;
+            if self.preview(flight, ready.planned.arguments.value(), stop).await? {
+                return Ok(Step::Again);
+            }
+        }
         let right = match decision.verdict {
             Verdict::Allow => Right::Policy,
             _ => match self.grant_for(flight, &ready)? {
@@ -88,6 +106,10 @@ impl ActionService {
         let id: Id = action.id.clone();
         let wanted = Wanted { name: action.capability.name.clone(), version: Some(action.capability.version.clone()) };
         let tool = parts.registry.callable_by(&wanted, &flight.principal, &parts.profiles)?;
+        if action.asks.runs() && tool.manifest.entry == ManifestEntry::Decision {
+            let message = format!("`{}` runs nothing: a decision is all that it is asked for", tool.manifest.capability());
+            return Err(Problem::new(Code::Usage, message).into());
+        }
         let asked = Asked {
             tool: &tool,
             request: &flight.kept.request,

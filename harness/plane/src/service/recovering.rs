@@ -8,6 +8,7 @@ use glovebox_store::{DueOf, Sqlite};
 use super::ActionService;
 use super::Asking;
 use super::flight::{Flight, Halt};
+use super::verify::after_unknown;
 use super::{standing, waiting};
 use crate::machine::{Change, Then, after};
 use crate::observe::Refusal;
@@ -109,10 +110,12 @@ impl ActionService {
         let Some(holder) = action.holder.clone() else { return Ok(false) };
         let effects = action.effects.unwrap_or(DerivedEffects::External);
         let mut flight = Flight::of(&self.parts, action, Asking::Leave)?;
-        let verify = flight.tool().ok().and_then(|tool| tool.manifest.verify.clone());
+        let manifest = flight.tool().ok().map(|tool| tool.manifest.clone());
+        let verify = manifest.as_ref().and_then(|manifest| manifest.verify.clone());
         flight.story.0.effects.derived = effects;
         let refusal = if after(standing::run(Some(effects)), Change::Restart) == Then::Unknown {
             flight.story.0.effects.side_effects = SideEffects::Possible;
+            flight.story.0.next = manifest.as_ref().map(after_unknown).unwrap_or_default();
             let message = "whoever ran it is gone, and whether it took effect is not known";
             let problem = Problem::new(Code::Unknown, message);
             let problem = match verify {

@@ -85,7 +85,7 @@ pub(crate) enum KeptSchema {
     V1,
 }
 
-/// What a person put in place of what was asked.
+/// What a person, or a preview, put in place of what was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edit {
@@ -96,6 +96,9 @@ pub(crate) struct Edit {
     /// The scope. Absent: as it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) scope: Option<Scope>,
+    /// Whether a preview put the version of its object there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) filled: bool,
 }
 
 /// The version tag of an edit.

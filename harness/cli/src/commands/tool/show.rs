@@ -74,6 +74,7 @@ fn as_text(tool: &Tool, health: &Health) -> std::io::Result<()> {
     section(out, "Examples", examples.iter().map(|example| line(&example.args, &example.name)))?;
     let kind = match &tool.manifest.entry {
         ManifestEntry::Tool { .. } => "tool component".to_owned(),
+        ManifestEntry::Decision => "decision".to_owned(),
         ManifestEntry::Command { .. } => "command".to_owned(),
         ManifestEntry::Export { interface, function } => {
             let place = interface.iter().chain([function]).map(|name| escaped_line(name)).collect::<Vec<_>>();
