@@ -33,10 +33,19 @@ fn quote(text: &str) -> String {
 
 /// A text of ours whose commands can be pasted.
 pub(crate) fn pasted(text: &str) -> String {
-    match STATE.get() {
-        Some(state) => text.replace("`glovebox ", &format!("`glovebox {state}")),
-        None => text.to_owned(),
+    let Some(state) = STATE.get() else { return text.to_owned() };
+    let mut parts = text.split("`glovebox ");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let command = part.split('`').next().unwrap_or_default();
+        let word = command.split(' ').next().unwrap_or_default();
+        // These need none.
+        let stateless = ["config", "explain", "completions"].contains(&word) || command.ends_with("--help");
+        out.push_str("`glovebox ");
+        out.push_str(if stateless { "" } else { state });
+        out.push_str(part);
     }
+    out
 }
 
 /// A problem on standard error: message, code, way out.

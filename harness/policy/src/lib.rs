@@ -74,6 +74,7 @@ mod cases;
 mod check;
 mod context;
 mod decision;
+mod depth;
 mod error;
 mod explain;
 mod facets;

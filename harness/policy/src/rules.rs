@@ -8,6 +8,7 @@ use cedar_policy::{ActionConstraint, EntityUid, Policy as CedarPolicy, PolicyId,
 use miette::Diagnostic;
 
 use crate::decision::{Effect, Rule};
+use crate::depth;
 use crate::error::{PolicyProblem, line_at};
 use crate::groups::{Groups, Scope};
 use crate::looks::Looks;
@@ -76,6 +77,11 @@ impl Rules {
     }
 
     fn read_file(&mut self, file: &File, problems: &mut Vec<PolicyProblem>) {
+        // Before it is read: reading goes as deep as the text.
+        if let Some((line, why)) = depth::too_deep(&file.text) {
+            problems.push(PolicyProblem::new(&file.name, Some(line), why));
+            return;
+        }
         let set = match CedarSet::from_str(&file.text) {
             Ok(set) => set,
             Err(errors) => {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use env_contracts::CapabilityRef;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolCommand {
@@ -51,6 +52,18 @@ pub(crate) enum ToolCommand {
         after_help = "Examples:\n  glovebox tool check text.count\n  glovebox tool check ./count.wasm --manifest tool.toml"
     )]
     Check(ToolCheckArgs),
+    /// Accept what a tool's manifest claims of its effects (`idempotent`,
+    /// `reversible`): from then on it counts for policy, for these bytes.
+    #[command(
+        after_help = "Examples:\n  glovebox tool accept my.tool@1.0.0\n  glovebox tool accept my.tool@1.0.0 --revoke"
+    )]
+    Accept {
+        /// NAME@VERSION.
+        tool: CapabilityRef,
+        /// Take it back.
+        #[arg(long)]
+        revoke: bool,
+    },
     /// Remove a registered tool. Its name and version stay taken.
     #[command(after_help = "Examples:\n  glovebox tool remove jq.filter@1.0.0")]
     Remove {
@@ -115,6 +128,7 @@ impl ToolCommand {
             Self::Search { .. } => "tool search",
             Self::Show { .. } => "tool show",
             Self::Check(_) => "tool check",
+            Self::Accept { .. } => "tool accept",
             Self::Remove { .. } => "tool remove",
         }
     }
@@ -125,7 +139,7 @@ impl ToolCommand {
             | Self::Search { json, .. }
             | Self::Show { json, .. }
             | Self::Check(ToolCheckArgs { json, .. }) => *json,
-            Self::Add(_) | Self::Remove { .. } => false,
+            Self::Add(_) | Self::Accept { .. } | Self::Remove { .. } => false,
         }
     }
 }

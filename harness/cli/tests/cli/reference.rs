@@ -48,6 +48,7 @@ const EXITS: &[(u8, &str)] = &[
     (42, "backend-unavailable"),
     (43, "backend-error"),
     (44, "rate-limited"),
+    (45, "action-running"),
     (50, "state-unavailable"),
     (51, "disk-full"),
     (52, "cache-corrupt"),
@@ -57,6 +58,7 @@ const EXITS: &[(u8, &str)] = &[
     (56, "store-corrupt"),
     (57, "store-newer"),
     (58, "audit-broken"),
+    (59, "not-recorded"),
 ];
 
 #[test]
@@ -101,6 +103,7 @@ fn the_reference_does_not_depend_on_where_it_is_made() {
         "tool show",
         "tool check",
         "tool remove",
+        "tool accept",
         "action submit",
         "action resume",
         "approvals list",

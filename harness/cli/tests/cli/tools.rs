@@ -1,6 +1,6 @@
 //! Registering tools and looking at them.
 
-use crate::support::{House, builtin, builtins, files, guest, hostile, manifest, talker};
+use crate::support::{House, Ran, builtin, builtins, files, guest, hostile, manifest, talker};
 
 #[test]
 fn a_command_becomes_a_tool_with_a_manifest_that_is_shown() {
@@ -235,20 +235,18 @@ fn a_tool_is_shown_for_people_and_for_programs() {
 #[test]
 fn a_mark_for_command_lines_that_no_rule_would_see_is_refused() {
     let house = House::new();
-    let file = house.file("hostile.wasm", hostile());
-    let made = house.run(&["tool", "add", &file, "--name", "my.tool"]).ok().stdout;
-    for (schema, right) in [
+    let file = house.file("talker.wasm", talker(1));
+    for (number, (schema, right)) in [
         (r#"{ type = "string", x-glovebox-argv = true }"#, true),
         (r#"{ type = "array", items = { type = "string" }, x-glovebox-argv = true }"#, true),
         (r#"{ type = "integer", x-glovebox-argv = true }"#, false),
         (r#"{ type = "string", x-glovebox-argv = "yes" }"#, false),
         (r#"{ type = "object", properties = { line = { type = "string", x-glovebox-argv = true } } }"#, false),
-    ] {
-        let name = format!("my.tool-{}", house.json(&["tool", "list"])["tools"].as_array().unwrap().len());
-        let input = made.split_once("[input]").unwrap_or_else(|| panic!("{made}"));
-        let rest = input.1.split_once("\n[").map_or(String::new(), |(_, rest)| format!("\n[{rest}"));
-        let text = format!("{}[input]\ntype = \"object\"\nproperties = {{ line = {schema} }}\n{rest}", input.0);
-        let manifest = house.file("marked.toml", text.replace("my.tool", &name));
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let manifest = house.file("marked.toml", talking(&format!("my.tool-{number}"), schema));
         let args = ["tool", "add", file.as_str(), "--manifest", manifest.as_str()];
         if right {
             house.run(&args).ok();
@@ -256,4 +254,46 @@ fn a_mark_for_command_lines_that_no_rule_would_see_is_refused() {
             house.refuses(&args, 2, "manifest-invalid", &["x-glovebox-argv", "line"]);
         }
     }
+}
+
+/// A manifest for the component that talks, with one argument.
+fn talking(name: &str, line: &str) -> String {
+    format!(
+        "schema = \"glovebox/tool/v1\"\nname = \"{name}\"\nversion = \"1.0.0\"\ntitle = \"t\"\ndescription = \"d\"\n\
+         [entry]\nkind = \"command\"\nresult = \"text\"\n[effects]\nside_effects = \"none\"\nidempotent = true\n\
+         [input]\ntype = \"object\"\nproperties = {{ line = {line} }}\n\
+         [contract]\nschema = \"glovebox/contract/v1\"\n"
+    )
+}
+
+/// What a manifest claims counts once an operator accepted it, for these bytes.
+#[test]
+fn what_an_operator_accepted_counts_for_policy_and_is_shown() {
+    let house = House::new();
+    let file = house.file("talker.wasm", talker(1));
+    let manifest = house.file("mine.toml", talking("my.tool", "{ type = \"string\" }"));
+    house.run(&["tool", "add", &file, "--manifest", &manifest]).ok();
+    let rules = "permit (principal, action, resource) when { resource.accepted && resource.idempotent };";
+    house.file("config/glovebox/policy/rules.cedar", rules);
+    house.file("config/glovebox/policy/approvers.toml", "");
+    let run = || house.run(&["run", "my.tool", "--agent", "coder", "--json"]).code;
+    assert_eq!(run(), 22);
+    let accept = ["tool", "accept", "my.tool@1.0.0"];
+    let mut command = house.command();
+    assert_eq!(Ran::of(command.args(accept).env("GLOVEBOX_AGENT", "coder")).code, 36);
+    house.refuses(&["tool", "accept", "text.count@1.0.0"], 2, "tool-reserved", &["text.count"]);
+    let said = house.run(&accept).ok().stdout;
+    assert!(said.contains("idempotent"), "{said}");
+    assert_eq!(house.json(&["tool", "show", "my.tool"])["accepted"], true);
+    assert_eq!(run(), 0);
+    house.run(&["tool", "accept", "my.tool@1.0.0", "--revoke"]).ok();
+    assert_eq!(run(), 22);
+    assert_eq!(house.json(&["tool", "show", "my.tool"])["accepted"], false);
+    // A record for other bytes is none for these.
+    house.run(&accept).ok();
+    let record = house.state().join("tools/@accepted/my.tool@1.0.0.json");
+    let mut other: serde_json::Value = serde_json::from_slice(&fs_err::read(&record).unwrap()).unwrap();
+    other["artifact"] = "0".repeat(64).into();
+    fs_err::write(&record, other.to_string()).unwrap();
+    assert_eq!(run(), 22);
 }

@@ -4,6 +4,7 @@
 //! conflict, also after it was removed. The names of built-in tools are
 //! reserved.
 
+mod accepted;
 mod builtin;
 mod cache;
 #[cfg(test)]

@@ -270,7 +270,7 @@ fn conflict(known: &Record, record: &Record) -> Result<(), Problem> {
 }
 
 /// Writes a new file so that it is whole after a power cut.
-fn durable(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(super) fn durable(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()

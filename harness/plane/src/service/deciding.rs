@@ -124,6 +124,7 @@ impl ActionService {
         let context = &flight.kept.context;
         Ok(Sight {
             tool: flight.tool()?,
+            accepted: self.parts.registry.accepted(flight.tool()?),
             planned,
             delta: delta(planned),
             task: TaskFacts {
@@ -170,6 +171,8 @@ pub(super) fn denied(decision: &Decision, by: &Principal) -> Refusal {
 /// All that policy may see of an action, owned.
 pub(super) struct Sight<'a> {
     pub(super) tool: &'a Tool,
+    /// Whether its claims count.
+    pub(super) accepted: bool,
     pub(super) planned: &'a Planned,
     pub(super) delta: Vec<DeltaFact>,
     pub(super) task: TaskFacts<'a>,
@@ -192,9 +195,7 @@ impl Sight<'_> {
                 manifest: &self.tool.manifest,
                 artifact: &self.tool.registered.digest,
                 builtin: self.tool.builtin,
-                // What comes with the program was looked at by whoever built
-                // it; nobody can accept others' claims yet.
-                accepted: self.tool.builtin,
+                accepted: self.accepted,
             },
             arguments: self.planned.arguments.value(),
             contract: &plan.contract,

@@ -17,8 +17,7 @@ fn edits(house: &House, action: &Action, arguments: Option<&str>, scope: Option<
     house.reply(&person("u"), None, reply).unwrap()
 }
 
-const HIDES: &str =
-    "filesystem = [{ guest = \"/workspace\", source = \"workspace\", access = \"write\", hide = [\"private/\"] }]\n";
+const HIDES: &str = "filesystem = [{ guest = \"/workspace\", source = \"workspace\", access = \"write\", hide = [\".env*\", \"*.pem\", \"*.key\", \".git/config\", \".npmrc\", \".netrc\", \".aws/\", \"private/\"] }]\n";
 
 #[test]
 fn what_an_edit_does_not_name_stays_as_it_was_asked_and_edited_before() {

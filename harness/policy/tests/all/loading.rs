@@ -16,6 +16,30 @@ fn problem(folder: &Folder, tools: &[Manifest]) -> String {
     error.problems()[0].to_string()
 }
 
+/// A file that is nested too deep would end the process, not only itself.
+#[test]
+fn what_is_nested_too_deep_is_refused_before_it_is_read() {
+    let rule = |condition: &str| format!("permit (principal, action, resource) when {{ {condition} }};\n");
+    let (many, deep) = (20_000, 60);
+    for (condition, words) in [
+        (format!("{}true{}", "(".repeat(many), ")".repeat(many)), "nested more than"),
+        (format!("{}1{} == [1]", "[".repeat(many), "]".repeat(many)), "nested more than"),
+        (format!("true{}", " && true".repeat(many)), "operators"),
+        (format!("0{} == 1", " + 1".repeat(many)), "operators"),
+        (format!("context{} == 1", ".a".repeat(many)), "operators"),
+        (format!("{}true{}", "if true then ".repeat(many), " else true".repeat(many)), "operators"),
+    ] {
+        let told = problem(&Folder::new(&rule(&condition)), &[]);
+        assert!(told.starts_with("rules.cedar:1") && told.contains(words), "{told}");
+    }
+    // What is let through is read, on a small stack as well.
+    let nested = format!("{}true{}", "(".repeat(deep), ")".repeat(deep));
+    let chained = format!("true{}", " && true".repeat(1000));
+    for condition in [nested, chained] {
+        Folder::new(&rule(&condition)).load(&[]).unwrap();
+    }
+}
+
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
     let tools = [taking(json!({ "path": { "type": "string" }, "any": {} }))];

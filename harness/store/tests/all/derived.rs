@@ -54,7 +54,7 @@ async fn what_was_taken_out_put_in_or_changed_beside_the_log_is_found() {
         ("DELETE FROM approvals WHERE id = 'p-1'", "approval `p-1` is in the log and not filed"),
         ("DELETE FROM approvals WHERE id = 'p-2'", "approval `p-2` is in the log and not filed"),
         (
-            "UPDATE approvals SET body = replace(body, '\"edited\"', '\"approved\"') WHERE id = 'p-1'",
+            "UPDATE approvals SET body = CAST(replace(CAST(body AS TEXT), '\"edited\"', '\"approved\"') AS BLOB) WHERE id = 'p-1'",
             "approval `p-1` is not what the log says",
         ),
         (

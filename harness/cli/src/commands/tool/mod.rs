@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use env_contracts::{CapabilityRef, Code, Problem, Wanted};
 use glovebox_plane::Health;
+use glovebox_runtime::{Clock as _, SystemClock};
 
 use super::printed;
 use crate::args::ToolCommand;
@@ -33,6 +34,7 @@ pub(crate) fn run(command: ToolCommand, config: &Config) -> Result<ExitCode, Pro
         ToolCommand::Search { text, agent, json } => search::run(&text.join(" "), agent.as_deref(), json, config),
         ToolCommand::Show { tool, json } => show::run(&tool, json, config),
         ToolCommand::Check(args) => check::run(&args, config),
+        ToolCommand::Accept { tool, revoke } => accept(tool, revoke, config),
         ToolCommand::Remove { tool } => remove(&tool, config),
     }
 }
@@ -65,6 +67,22 @@ fn list(json: bool, config: &Config) -> Result<ExitCode, Problem> {
         table.cells(cells);
     }
     printed(table.write(&mut anstream::stdout().lock(), ""), 0)
+}
+
+fn accept(capability: CapabilityRef, revoke: bool, config: &Config) -> Result<ExitCode, Problem> {
+    who::person(config)?;
+    let registry = house::registry(&Places::of(config));
+    let tool = registry.get(&Wanted { name: capability.name.clone(), version: Some(capability.version.clone()) })?;
+    let line = if revoke {
+        registry.accept_no_more(&tool)?;
+        format!("what {capability} claims of its effects counts no more")
+    } else {
+        registry.accept(&tool, SystemClock.now())?;
+        let claims = serde_json::to_string(&tool.manifest.effects).unwrap_or_default();
+        let artifact = tool.registered.digest.short();
+        format!("what {capability} (component {artifact}) claims of its effects counts: {}", escaped_line(&claims))
+    };
+    printed(writeln!(anstream::stdout().lock(), "{line}"), 0)
 }
 
 fn remove(tool: &str, config: &Config) -> Result<ExitCode, Problem> {

@@ -22,21 +22,23 @@ pub(crate) fn run(tool: &str, json: bool, config: &Config) -> Result<ExitCode, P
     let principal = who::requester_of_answers(config);
     let tool = registry.disclosed(&wanted, &principal, &profiles::of(config, &principal)?)?;
     let health = registry.health(&tool);
-    printed(if json { as_json(&tool, &health) } else { as_text(&tool, &health) }, 0)
+    let accepted = registry.accepted(&tool);
+    printed(if json { as_json(&tool, &health, accepted) } else { as_text(&tool, &health, accepted) }, 0)
 }
 
-fn as_json(tool: &Tool, health: &Health) -> std::io::Result<()> {
+fn as_json(tool: &Tool, health: &Health, accepted: bool) -> std::io::Result<()> {
     print::json(&json!({
         "capability": tool.manifest.capability(),
         "artifact": tool.registered.digest,
         "builtin": tool.builtin,
+        "accepted": accepted,
         "health": health,
         "effects": { "derived": derived_effects(&tool.manifest.contract), "declared": tool.manifest.effects },
         "manifest": tool.manifest,
     }))
 }
 
-fn as_text(tool: &Tool, health: &Health) -> std::io::Result<()> {
+fn as_text(tool: &Tool, health: &Health, accepted: bool) -> std::io::Result<()> {
     let mut out = anstream::stdout().lock();
     let out = &mut out;
     let Manifest { title, description, non_goals, errors, examples, contract, .. } = &tool.manifest;
@@ -83,6 +85,9 @@ fn as_text(tool: &Tool, health: &Health) -> std::io::Result<()> {
     };
     let from = if tool.builtin { "built in" } else { "registered" };
     writeln!(out, "\n{from} {kind}, sha256 {}", tool.registered.digest)?;
+    if accepted && !tool.builtin {
+        writeln!(out, "an operator accepted what it claims of its effects")?;
+    }
     place(out, &tool.manifest, health)
 }
 
