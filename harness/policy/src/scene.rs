@@ -173,3 +173,53 @@ fn tool(of: &Of) -> Vec<(&'static str, Expr)> {
         ("has_preview", Expr::new_bool(of.preview)),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+    use crate::schema;
+
+    /// What is taken for the same is the same in all that rules can see.
+    #[test]
+    fn a_scene_is_kept_for_what_it_was_made_of_and_for_nothing_else() {
+        let changes: &[fn(&mut Sample)] = &[
+            |sample| sample.principal.tenant = "other".parse().unwrap(),
+            |sample| sample.principal.user = "bob".parse().unwrap(),
+            |sample| sample.principal.agent = None,
+            |sample| sample.principal.agent = Some("other".parse().unwrap()),
+            |sample| sample.principal.agent_version = None,
+            |sample| sample.principal.chain.clear(),
+            |sample| sample.manifest.name = "other.tool".parse().unwrap(),
+            |sample| sample.manifest.version = "2.0.0".parse().unwrap(),
+            |sample| sample.manifest.effects.idempotent = true,
+            |sample| sample.manifest.effects.reversible = true,
+            |sample| sample.manifest.effects.classes.extend([env_contracts::EffectClass::Delete]),
+            |sample| sample.manifest.preview = Some(sample.manifest.capability()),
+            |sample| sample.artifact = Digest::of(b"other"),
+            |sample| sample.builtin = true,
+            |sample| sample.accepted = true,
+        ];
+        let scenes = Scenes::default();
+        let of = |sample: &Sample| sample.facts(|facts| scenes.of(facts)).unwrap();
+        let base = schema::tests::full();
+        let first = of(&base);
+        assert!(Arc::ptr_eq(&first, &of(&base)));
+        for (number, change) in changes.iter().enumerate() {
+            let mut other = base.clone();
+            change(&mut other);
+            assert!(!Arc::ptr_eq(&first, &of(&other)), "change {number}");
+        }
+    }
+
+    #[test]
+    fn only_so_many_are_kept() {
+        let scenes = Scenes::default();
+        let mut sample = schema::tests::full();
+        for number in 0..2 * KEPT {
+            sample.principal.user = format!("user-{number}").parse().unwrap();
+            sample.facts(|facts| scenes.of(facts)).unwrap();
+        }
+        assert_eq!(scenes.0.lock().unwrap().len(), KEPT);
+    }
+}

@@ -18,6 +18,7 @@ mod repeat;
 mod same_user;
 mod stopping;
 mod support;
+mod tasks;
 mod terminal;
 mod tools;
 mod typed;

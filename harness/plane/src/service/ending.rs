@@ -1,7 +1,6 @@
 //! How an action ends: Observation, event and state, in one transaction.
 
 use env_contracts::{Code, Observation, Outcome, OutcomeKind, Problem, SideEffects};
-use glovebox_store::{Conflict, Thing};
 use glovebox_events::{ActionState, ApprovalState, End, PayloadRole, What};
 use glovebox_store::{Conflict, Thing};
 
