@@ -247,11 +247,11 @@ impl ActionService {
     }
 
     /// Writes down that nothing of an interrupted task runs any more, if that
-    /// is so.
+    /// is so, and says whether it is.
     async fn settle_task(&self, tenant: &Name, id: &Id) -> Result<bool, Problem> {
         loop {
-            let Some(task) = self.parts.store.task(tenant, id)?.record else { return Ok(false) };
-            let Some(interrupt) = task.stopping().cloned() else { return Ok(false) };
+            let Some(task) = self.parts.store.task(tenant, id)?.record else { return Ok(true) };
+            let Some(interrupt) = task.stopping().cloned() else { return Ok(true) };
             let runs = |action: &Action| action.state == ActionState::Running && action.stop.is_some();
             if self.actions_of(&task)?.iter().any(runs) {
                 return Ok(false);

@@ -167,7 +167,9 @@ impl ActionService {
         }
         let id = flight.action().task.clone();
         let Some(task) = self.parts.store.task(&flight.principal.tenant, &id)?.record else { return Ok(()) };
-        if task.turn.is_some() || (task.steers.is_empty() && task.replan.is_empty()) {
+        // Of a task that is over there is nothing left to say.
+        let over = task.state != glovebox_events::TaskState::Open;
+        if over || task.turn.is_some() || (task.steers.is_empty() && task.replan.is_empty()) {
             return Ok(());
         }
         let said = |by: &env_contracts::Name, text: &env_contracts::Digest| -> Result<String, Problem> {

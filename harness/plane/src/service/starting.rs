@@ -320,6 +320,11 @@ impl ActionService {
             if grant.task.as_ref().is_some_and(|of| *of != task.id) {
                 continue;
             }
+            // It ended with a turn before, and that was told then.
+            let last = task.turn.as_ref().map_or(0, |turn| turn.number);
+            if grant.turn.is_some_and(|turn| turn < last) {
+                continue;
+            }
             let made = grant.made_ms >= since;
             // What holds for the turn before ends with it.
             let holds = grant.live(now) && grant.turn.is_none();

@@ -68,7 +68,7 @@ impl House {
         let mut told = BTreeMap::new();
         for logged in &log {
             let What::Question { question, event, .. } = &logged.event.what else { continue };
-            let kind = std::mem::discriminant(event);
+            let kind = event.name();
             let number = told.entry((question.clone(), kind)).or_insert(0);
             *number += 1;
             assert_eq!(*number, 1, "{} of {question} twice", event.name());

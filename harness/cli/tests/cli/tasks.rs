@@ -1,0 +1,131 @@
+//! A loop and people on one task, by commands alone, each a process of its own.
+
+use serde_json::{Value, json};
+
+use crate::people::{strs, write};
+use crate::support::House;
+
+const QUESTION: &str = r#"{
+  "question": "How long do old clients have to work?",
+  "options": [
+    { "id": "one-year", "label": "A year", "effect": "the first version goes in spring" },
+    { "id": "two-years", "label": "Two years", "effect": "the first version stays until 2028" }
+  ],
+  "recommended": "two-years",
+  "affects": ["the public interface"]
+}"#;
+
+fn task(house: &House) {
+    house.json(&["task", "new", "t", "--session", "s", "--goal", "write the guide", "--purpose", "docs"]);
+}
+
+fn turn(house: &House, expected: &str, goal: &str) -> Value {
+    house.run(&["turn", "open", "t", "--expected", expected, "--goal-version", goal]).ok().json()
+}
+
+/// What a loop reads on standard output when it is refused.
+fn refused(house: &House, args: &[&str], exit: i32, code: &str, word: &str) {
+    let ran = house.run(args);
+    assert_eq!(ran.code, exit, "{args:?}: {}{}", ran.stdout, ran.stderr);
+    let problem = &ran.json()["problem"];
+    assert_eq!(problem["code"], code);
+    assert!(problem["message"].as_str().unwrap().contains(word), "{problem}");
+}
+
+fn not_opened(house: &House, expected: &str, goal: &str, exit: i32, code: &str, word: &str) {
+    refused(house, &["turn", "open", "t", "--expected", expected, "--goal-version", goal], exit, code, word);
+}
+
+#[test]
+fn a_loop_is_told_at_each_turn_what_was_said_meanwhile() {
+    let house = House::new();
+    task(&house);
+    not_opened(&house, "1", "1", 46, "turn-conflict", "no turn");
+    let first = turn(&house, "0", "1");
+    assert_eq!((&first["turn"], &first["goal"]["text"]), (&json!(1), &json!("write the guide")));
+    not_opened(&house, "0", "1", 46, "turn-conflict", "turn 1");
+
+    let read = ["--session", "s", "--task", "t", "--turn", "1", "--agent", "coder"];
+        let count = [&["run", "text.count", "--arg", "path=a.txt", "--workspace", "."][..], &read].concat();
+    let counted = house.json(&count);
+    assert_eq!(counted["data"]["lines"], 2);
+    let told = ["turn", "tell", "t", "text", "the parser is small", "--turn", "1", "--parents"];
+    house.run(&[&told[..], &[counted["action_id"].as_str().unwrap()]].concat()).ok();
+
+    let question = house.file("q.json", QUESTION);
+    let ask = ["questions", "ask", "--task", "t", "--turn", "1", "--topic", "window", &question];
+    let asked = house.run(&ask).ok().json();
+    refused(&house, &ask, 49, "question-refused", "asked or answered already");
+    let id = asked["id"].as_str().unwrap();
+    assert!(house.run(&["questions", "list"]).ok().stdout.contains("two-years (it recommends this)"));
+    house.refuses(&["questions", "answer", id, "--option", "never"], 2, "usage", &["none of its options"]);
+    house.json(&["questions", "answer", &id[..10], "--option", "two-years", "--say", "and tell them"]);
+    house.refuses(&["questions", "answer", id, "--option", "one-year"], 48, "question-closed", &["answered"]);
+    house.run(&["session", "steer", "s", "shorter"]).ok();
+    house.run(&["task", "constrain", "t", "no new dependencies"]).ok();
+
+    let second = turn(&house, "1", "1");
+    assert_eq!(second["steers"][0]["text"], "shorter");
+    assert_eq!(second["constraints"][0]["text"], "no new dependencies");
+    assert_eq!(second["replan"], json!(["constrained"]));
+    let answer = &second["answers"][0];
+    assert_eq!((&answer["option"], &answer["text"]), (&json!("two-years"), &json!("and tell them")));
+    assert_eq!(answer["source"], "person");
+    // What belongs to a turn that is over is refused.
+    house.refuses(&count, 46, "turn-conflict", &["not in turn 1"]);
+    let third = turn(&house, "2", "1");
+    assert_eq!((&third["steers"], &third["answers"], &third["replan"]), (&json!([]), &json!([]), &json!([])));
+
+    house.run(&["task", "goal", "t", "write the short guide"]).ok();
+    not_opened(&house, "3", "1", 47, "goal-changed", "goal 2");
+    assert_eq!(turn(&house, "3", "2")["goal"]["text"], "write the short guide");
+    house.run(&["task", "end", "t", "done"]).ok();
+    not_opened(&house, "4", "2", 45, "task-closed", "done");
+
+    let story = house.run(&["trace", "t"]).ok().stdout;
+    let order = ["write the guide", "text.count@", "the parser is small", "How long", "answered by", "shorter"];
+    let places: Vec<Option<usize>> = order.iter().map(|text| story.find(text)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{story}");
+    house.run(&["audit", "verify"]).ok();
+    house.run(&["db", "check"]).ok();
+}
+
+#[test]
+fn what_waits_in_a_turn_ends_with_it_and_an_agent_directs_nobody() {
+    let house = House::that_may_write();
+    task(&house);
+    turn(&house, "0", "1");
+    let more = ["--session", "s", "--task", "t", "--turn", "1", "--ask", "leave"];
+    let left = house.run(&strs(&write("n.txt", &more)));
+    assert_eq!(left.code, 38, "{}", left.stderr);
+    let waiting = house.json(&["action", "list", "--open"]);
+    let action = waiting["actions"][0]["id"].as_str().unwrap().to_owned();
+    let approval = waiting["actions"][0]["approval"]["id"].as_str().unwrap().to_owned();
+    turn(&house, "1", "1");
+    house.refuses(&["approvals", "approve", &approval], 35, "approval-closed", &["withdrawn"]);
+    let ended = house.json(&["action", "show", &action]);
+    assert_eq!(ended["observation"]["outcome"]["which"], "turn-closed");
+    for said in [&["session", "steer", "s", "x"][..], &["task", "goal", "t", "x"], &["task", "stage", "t", "x"]] {
+        let ran = crate::support::Ran::of(house.command().env("GLOVEBOX_AGENT", "coder").args(said));
+        assert_eq!(ran.code, 36, "{said:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_interrupt_says_what_was_received_and_what_has_stopped() {
+    let house = House::that_may_write();
+    task(&house);
+    turn(&house, "0", "1");
+    let more = ["--session", "s", "--task", "t", "--turn", "1", "--ask", "leave"];
+    house.run(&strs(&write("n.txt", &more)));
+    let done = house.json(&["session", "interrupt", "s", "--reason", "wrong branch"]);
+    assert_eq!((done["ended"].as_array().unwrap().len(), done["running"].as_array().unwrap().len()), (1, 0));
+    assert!(done["stopped_ms"].is_u64());
+    assert!(house.run(&["approvals", "list"]).ok().stdout.is_empty());
+    let next = turn(&house, "1", "1");
+    assert_eq!(next["replan"], json!(["interrupted"]));
+    house.run(&["session", "interrupt", "s", "--task", "t"]).ok();
+    not_opened(&house, "2", "1", 45, "task-closed", "cancelled");
+    house.refuses(&["session", "interrupt", "nowhere"], 2, "session-unknown", &[]);
+    house.run(&["audit", "verify"]).ok();
+}
