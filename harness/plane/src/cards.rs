@@ -3,7 +3,7 @@
 use env_contracts::{
     Artifact, Assurance, CapabilityRef, Clause, Code, DerivedEffects, Id, Name, Outcome, Plan, Principal, Problem,
 };
-use glovebox_events::{Action, ActionState, Approval, ApprovalState, AskedFor, Control, GrantScope, Logged};
+use glovebox_events::{Action, ActionState, Approval, ApprovalState, AskedFor, Asks, Control, GrantScope, Logged, Review, Reviewed};
 use serde::Serialize;
 
 use crate::machine::step;
@@ -45,6 +45,12 @@ pub struct Card {
     /// Why, in the model's words. Untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_purpose: Option<String>,
+    /// What is asked for: that it runs, or a decision.
+    pub asks: Asks,
+    /// The plan or the result that is to be accepted. Whoever wrote it is not
+    /// trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<serde_json::Value>,
     /// The canonical arguments, whole. Absent: they were erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
@@ -73,6 +79,10 @@ pub struct Card {
     /// authority. Absent: nothing would run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previewed: Option<CardPreview>,
+    /// What reviewers that are no persons said before. Their words are
+    /// untrusted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<Review>,
     /// Which classes of approvers may answer.
     pub classes: Vec<Name>,
     /// What they can answer.
@@ -168,6 +178,7 @@ impl Card {
         let kept: Option<Kept> = submission.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(corrupt)?;
         let plan: Option<Plan> = plan.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(corrupt)?;
         let words = words.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let denied = approval.reviews.iter().any(|review| review.verdict == Reviewed::Denied);
         let context = kept.as_ref().map(|kept| kept.context.clone());
         let workspace = kept.as_ref().and_then(|kept| kept.workspace.as_ref());
         Ok(Self {
@@ -182,6 +193,10 @@ impl Card {
             task: action.task,
             task_purpose: context.as_ref().and_then(|context| context.purpose.clone()),
             task_stage: context.and_then(|context| context.stage),
+            asks: action.asks,
+            proposal: plan.as_ref().filter(|_| matches!(action.asks, Asks::Plan | Asks::Result)).and_then(|plan| {
+                serde_json::from_str(&plan.arguments).ok()
+            }),
             model_purpose: kept.as_ref().and_then(|kept| kept.request.purpose.clone()),
             arguments: plan.as_ref().map(|plan| plan.arguments.clone()),
             effects: action.effects,
@@ -194,9 +209,12 @@ impl Card {
             preview_by: None,
             previewed: None,
             classes: approval.classes,
+            reviews: approval.reviews,
             offers: approval
                 .offers
                 .iter()
+                // Over a reviewer's no, a person lets this one action past.
+                .filter(|offer| !denied || offer.matcher.is_none())
                 .map(|offer| CardOffer {
                     id: offer.id.clone(),
                     does: does(offer),

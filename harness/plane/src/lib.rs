@@ -45,10 +45,11 @@ pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Too
 pub use service::{
     ActionService, ActionView, AnswerSource, Answered, Answering, AskLimits, Asking, Attention, BudgetView,
     ChildQuestion, Choice, Explained, GoalView, GrantView, Halted, Happened, Holders, Interrupted, Interrupting,
-    LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_QUESTION, MAX_TEXT, NewQuestion,
-    NewSession, NewTask, OpenAction, OpenTurn, Parts, People, PermissionDiff, PermissionRequest, PolicySource,
-    QuestionOption, QuestionReply, QuestionText, QuestionView, Recovered, Reply, Said, Saying, Settings, Settled,
-    Signed, Submission, Submitted, Target, TaskContext, TaskView, Telling, Trace, TraceNode, TurnSchema, TurnStart,
+    LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_QUESTION, MAX_TEXT, Made, NewQuestion,
+    NewSession, NewTask, OpenAction, OpenTurn, Parts, People, PermissionDiff, PermissionRequest, PlanProposal, PlanStep,
+    PolicySource, QuestionOption, QuestionReply, QuestionText, QuestionView, Recovered, Reply, ResultProposal, Said,
+    Saying, Settings, Settled, Signed, Submission, Submitted, Target, TaskContext, TaskView, Telling, Trace, TraceNode,
+    TurnSchema, TurnStart,
 };
 pub use watch::{Unwatched, Watch};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use env_contracts::{
     Access, ApprovalNeed, Assurance, ClausePath, Contract, DerivedEffects, Digest, EffectClass, Egress, HostPattern,
-    Inject, Label, Manifest, Mount, Name, Principal, Secret, Source as MountSource, Span, Verdict, Version, Wanted,
+    Inject, Label, Manifest, ManifestEntry, Mount, Name, Principal, Secret, Source as MountSource, Span, Verdict, Version, Wanted,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,6 +53,8 @@ struct Case {
     #[serde(default)]
     accepted: bool,
     #[serde(default)]
+    decision: bool,
+    #[serde(default)]
     arguments: toml::Table,
 
     // With which rights.
@@ -98,14 +100,9 @@ struct Approved {
     class: Name,
     by: Option<String>,
     assurance: Option<Assurance>,
-    #[serde(default = "person")]
-    source: Source,
+    source: Option<Source>,
     #[serde(default = "once")]
     scope: GivenScope,
-}
-
-const fn person() -> Source {
-    Source::Person
 }
 
 const fn once() -> GivenScope {
@@ -251,6 +248,9 @@ impl Case {
             }
         };
         manifest.effects.classes.extend(self.does.iter().copied());
+        if self.decision {
+            manifest.entry = ManifestEntry::Decision;
+        }
         Ok(manifest)
     }
 
@@ -294,10 +294,13 @@ impl Approved {
     fn answered(&self, set: &PolicySet) -> Result<Answered, String> {
         let class = set.approvers.get(self.class.as_str()).ok_or_else(|| format!("no class `{}`", self.class))?;
         Ok(Answered {
-            approver: self.by.clone().unwrap_or_else(|| class.subject().to_owned()),
-            assurance: self.assurance.unwrap_or(class.assurance),
+            approver: self.by.clone().unwrap_or_else(|| {
+                // A reviewer is nobody but its class.
+                if class.reviews() { self.class.to_string() } else { class.subject().to_owned() }
+            }),
+            assurance: self.assurance.unwrap_or_else(|| class.assurance()),
             classes: vec![self.class.clone()],
-            source: self.source,
+            source: self.source.unwrap_or_else(|| class.source()),
             scope: self.scope,
         })
     }

@@ -94,6 +94,7 @@ pub(crate) fn report(set: &PolicySet, tools: &[&Manifest]) -> CheckReport {
         report.warnings.push(PolicyProblem::new(crate::source::APPROVERS, None, message));
     }
     marks(tools, &mut report);
+    reviewers(set, tools, &mut report);
     validate(set, tools, &mut report);
     let tests = cases::run(set, tools);
     report.tests = tests.passed;
@@ -121,6 +122,19 @@ fn marks(tools: &[&Manifest], report: &mut CheckReport) {
             // No problem: whoever registers a tool must not be able to keep the
             // policy from being loaded.
             report.warnings.push(PolicyProblem::new(&tool.capability().to_string(), None, message));
+        }
+    }
+}
+
+/// A reviewer that is not there approves nothing.
+fn reviewers(set: &PolicySet, tools: &[&Manifest], report: &mut CheckReport) {
+    for reviewer in set.reviewers() {
+        if !tools.iter().any(|tool| tool.capability() == reviewer.capability) {
+            let message = format!(
+                "class `{}`: `{}` is not registered, and so the class approves nothing",
+                reviewer.class, reviewer.capability
+            );
+            report.warnings.push(PolicyProblem::new(crate::source::APPROVERS, None, message));
         }
     }
 }

@@ -3,7 +3,7 @@
 use env_contracts::{Assurance, Digest, Name, Principal, Verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::{Explanation, Facts};
+use crate::{Explanation, Facts, Reviewer};
 
 /// Who decides about actions.
 pub trait Policy: Send + Sync {
@@ -23,6 +23,12 @@ pub trait Policy: Send + Sync {
     /// The classes in which an approver is with this assurance. The agent that
     /// asks and those that handed the work down to it are in none.
     fn classes_of(&self, approver: &str, assurance: Assurance, requester: &Principal) -> Vec<Name>;
+
+    /// The classes that are capabilities, and no people. Whoever has none need
+    /// not say so.
+    fn reviewers(&self) -> Vec<Reviewer> {
+        Vec::new()
+    }
 
     /// The digest of the rules and the approvers.
     fn revision(&self) -> Digest;

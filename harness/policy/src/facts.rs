@@ -153,6 +153,8 @@ pub enum Source {
     Person,
     /// A person answered once for all such questions.
     Grant,
+    /// A capability answered this very question, in place of a person.
+    Reviewer,
 }
 
 impl Source {
@@ -161,6 +163,7 @@ impl Source {
         match self {
             Self::Person => "person",
             Self::Grant => "grant",
+            Self::Reviewer => "reviewer",
         }
     }
 }

@@ -94,7 +94,7 @@ mod stamp;
 #[cfg(test)]
 mod wanted_tests;
 
-pub use approvers::MAX_CLASSES;
+pub use approvers::{MAX_CLASSES, Reviewer};
 pub use arguments::{Hidden, wrong_marks};
 pub use cases::TestReport;
 pub use check::{CheckReport, HiddenArgument, check, hidden_arguments, run_tests, schema_text};

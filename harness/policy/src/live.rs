@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use env_contracts::{Assurance, Digest, Manifest, Name, Principal, Problem};
 
-use crate::{Decision, Explanation, Facts, Policy, PolicyError, PolicySet};
+use crate::{Decision, Explanation, Facts, Policy, PolicyError, PolicySet, Reviewer};
 
 /// A policy that can be loaded again while it is in use.
 #[derive(Debug)]
@@ -79,6 +79,10 @@ impl Policy for Live {
 
     fn classes_of(&self, approver: &str, assurance: Assurance, requester: &Principal) -> Vec<Name> {
         self.current().classes_of(approver, assurance, requester)
+    }
+
+    fn reviewers(&self) -> Vec<Reviewer> {
+        self.current().reviewers()
     }
 
     fn revision(&self) -> Digest {

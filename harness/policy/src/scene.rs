@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use cedar_policy::{Entities, Entity, EntityId, EntityTypeName, EntityUid};
-use env_contracts::{CapabilityRef, DeclaredEffects, Digest, Name, Principal};
+use env_contracts::{CapabilityRef, DeclaredEffects, Digest, ManifestEntry, Name, Principal};
 
 use crate::Facts;
 use crate::context::{Expr, count, strings, text};
@@ -53,6 +53,7 @@ struct Of {
     accepted: bool,
     effects: DeclaredEffects,
     preview: bool,
+    decision: bool,
 }
 
 impl Of {
@@ -66,6 +67,7 @@ impl Of {
             accepted: facts.tool.accepted,
             effects: manifest.effects.clone(),
             preview: manifest.preview.is_some(),
+            decision: manifest.entry == ManifestEntry::Decision,
         }
     }
 
@@ -78,6 +80,7 @@ impl Of {
             && (self.builtin, self.accepted) == (tool.builtin, tool.accepted)
             && self.effects == manifest.effects
             && self.preview == manifest.preview.is_some()
+            && self.decision == (manifest.entry == ManifestEntry::Decision)
     }
 }
 
@@ -171,6 +174,7 @@ fn tool(of: &Of) -> Vec<(&'static str, Expr)> {
         ("idempotent", Expr::new_bool(trusted && of.effects.idempotent)),
         ("reversible", Expr::new_bool(trusted && of.effects.reversible)),
         ("has_preview", Expr::new_bool(of.preview)),
+        ("decision", Expr::new_bool(of.decision)),
     ]
 }
 
@@ -196,6 +200,7 @@ mod tests {
             |sample| sample.manifest.effects.reversible = true,
             |sample| sample.manifest.effects.classes.extend([env_contracts::EffectClass::Delete]),
             |sample| sample.manifest.preview = Some(sample.manifest.capability()),
+            |sample| sample.manifest.entry = ManifestEntry::Decision,
             |sample| sample.artifact = Digest::of(b"other"),
             |sample| sample.builtin = true,
             |sample| sample.accepted = true,

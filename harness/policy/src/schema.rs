@@ -18,7 +18,7 @@ entity Agent in [Agent, User, Tenant] {
 };
 entity Capability {
   name: String, version: String, artifact: String, builtin: Bool, accepted: Bool, classes: Set<String>,
-  idempotent: Bool, reversible: Bool, has_preview: Bool,
+  idempotent: Bool, reversible: Bool, has_preview: Bool, decision: Bool,
 };
 
 type Facet = {

@@ -17,7 +17,7 @@ use crate::rules::{File, Known, Rules};
 use crate::scene::Scenes;
 use crate::source::Sources;
 use crate::stamp;
-use crate::{Decision, Effect, Explanation, Facts, GivenScope, Policy, Reason, Rule, Source};
+use crate::{Decision, Effect, Explanation, Facts, GivenScope, Policy, Reason, Reviewer, Rule, Source};
 
 /// A policy that was read, and checked or known to have been checked.
 pub struct PolicySet {
@@ -201,7 +201,14 @@ impl PolicySet {
     /// approver is in by this policy, and not at all where there is none.
     fn counted<'a>(&self, facts: &Facts<'a>) -> Option<Approval<'a>> {
         let given = facts.approval?;
-        let of = self.approvers.of(given.approver, given.assurance, facts.principal);
+        let of = match given.source {
+            // It stands for itself alone, and nobody else for it.
+            Source::Reviewer => {
+                let classes = self.approvers.reviewers().into_iter().map(|reviewer| reviewer.class);
+                classes.filter(|class| class.as_str() == given.approver).collect()
+            }
+            Source::Person | Source::Grant => self.approvers.of(given.approver, given.assurance, facts.principal),
+        };
         let classes: Vec<&str> = given.classes.iter().filter(|name| of.contains(name)).map(Name::as_str).collect();
         let approval = Approval { assurance: given.assurance, classes, source: given.source, scope: given.scope };
         (!approval.classes.is_empty()).then_some(approval)
@@ -238,10 +245,14 @@ impl PolicySet {
         let (mut classes, mut permits) = (Vec::new(), BTreeMap::new());
         let mut hard: Option<Answer<'_>> = None;
         for (name, class) in self.approvers.reachable(facts.principal) {
+            if class.reviews() && facts.always_ask {
+                // The requester wants a person.
+                continue;
+            }
             let approval = Approval {
-                assurance: class.assurance,
+                assurance: class.assurance(),
                 classes: vec![name.as_str()],
-                source: Source::Person,
+                source: class.source(),
                 scope: GivenScope::Once,
             };
             let request = case.request(Some(&approval))?;
@@ -310,6 +321,10 @@ impl Policy for PolicySet {
 
     fn classes_of(&self, approver: &str, assurance: Assurance, requester: &Principal) -> Vec<Name> {
         self.approvers.of(approver, assurance, requester)
+    }
+
+    fn reviewers(&self) -> Vec<Reviewer> {
+        self.approvers.reviewers()
     }
 
     fn revision(&self) -> Digest {

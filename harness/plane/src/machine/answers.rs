@@ -1,6 +1,8 @@
 //! What an answer does to an approval.
 
-use glovebox_events::{ActionState, Answer, Answered, Approval, ApprovalState, Asks};
+use glovebox_events::{ActionState, Answer, Answered, Approval, ApprovalState, Asks, GrantScope, Review, Reviewed};
+
+use super::REVIEWER;
 
 /// Records an answer, if it is one of those that were offered, to what was on
 /// the screen, in time.
@@ -10,6 +12,18 @@ pub(super) fn answered(approval: &mut Approval, answer: &Answer, asks: Asks, at_
     }
     if approval.expires_ms.is_some_and(|expires| at_ms >= expires) {
         return Err("it comes too late");
+    }
+    if answer.answer == Answered::Edit && matches!(asks, Asks::Plan | Asks::Result) {
+        return Err("it is accepted as it is, or not at all");
+    }
+    // A reviewer says yes by a review that was recorded, and by nothing else.
+    let stands = |review: &Review| review.class == answer.by.name && review.verdict == Reviewed::Approved;
+    if answer.by.channel.as_str() == REVIEWER && !approval.reviews.iter().any(stands) {
+        return Err("no review stands behind it");
+    }
+    let said = |verdict| approval.reviews.iter().any(|review| review.verdict == verdict);
+    if answer.answer == Answered::Approve && said(Reviewed::Denied) && answer.scope != GrantScope::Once {
+        return Err("a reviewer denied it, and more than this one is approved");
     }
     // Other arguments are always possible: they are a new plan.
     if answer.answer != Answered::Edit {

@@ -39,6 +39,11 @@ impl Shipped {
         &self.name
     }
 
+    /// Whether it is a decision and no tool.
+    pub(super) fn decides(&self) -> bool {
+        [super::PLAN, super::RESULT].contains(&self.name.as_str())
+    }
+
     /// The tool, read when it is first asked for.
     pub(super) fn tool(&self) -> Result<Arc<Tool>, Problem> {
         let read = || {

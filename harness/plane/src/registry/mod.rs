@@ -9,12 +9,14 @@ mod builtin;
 mod cache;
 #[cfg(test)]
 mod cache_tests;
+mod decisions;
 mod health;
 mod record;
 mod store;
 mod view;
 
 pub use builtin::Builtin;
+pub(crate) use decisions::{PLAN, RESULT};
 pub use health::Health;
 pub use store::Added;
 pub use view::Found;
@@ -25,7 +27,7 @@ use std::sync::Arc;
 
 use builtin::Shipped;
 use cache::Cache;
-use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Manifest, Name, Problem, Version, Wanted};
+use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Manifest, ManifestEntry, Name, Problem, Version, Wanted};
 use glovebox_runtime::{ArtifactBytes, Registered};
 
 use crate::arguments::{Schema, nearest};
@@ -92,6 +94,10 @@ impl Tool {
                 Problem { message: format!("`{key}` of `{}`: {}", manifest.name, problem.message), ..problem }
             })
         };
+        if manifest.entry == ManifestEntry::Decision && !builtin {
+            let message = format!("`entry` of `{}`: a decision is none that a tool can be called with", manifest.name);
+            return Err(Problem::new(Code::ManifestInvalid, message));
+        }
         let input = compile("input", &manifest.input)?;
         let output =
             manifest.output.as_ref().map(|schema| compile("output", schema)).transpose()?.map(Schema::for_result);
@@ -104,7 +110,8 @@ impl Registry {
     /// The built-in tools and those registered in `dir`, which may not exist
     /// yet.
     pub fn new(dir: PathBuf, builtins: Vec<Builtin>) -> Self {
-        Self { builtins: builtins.into_iter().map(Shipped::new).collect(), dir, cache: Cache::default() }
+        let builtins = builtins.into_iter().chain(decisions::DECISIONS);
+        Self { builtins: builtins.map(Shipped::new).collect(), dir, cache: Cache::default() }
     }
 
     /// The tool of this name, its newest version if none is named.
@@ -167,7 +174,7 @@ impl Registry {
     /// `state-unavailable` if the folder can't be read.
     pub fn list(&self) -> Result<Listing, Problem> {
         let mut out = Listing::default();
-        for builtin in &*self.builtins {
+        for builtin in self.builtins.iter().filter(|builtin| !builtin.decides()) {
             out.tools.push(self.listed(&*builtin.tool()?));
         }
         for name in self.names()? {
@@ -186,15 +193,20 @@ impl Registry {
         Ok(out)
     }
 
-    /// The manifests of all that is registered, which a policy is checked with;
-    /// a tool that can't be read is none that could run.
+    /// The manifests of all that is registered, which a policy is checked with,
+    /// and of the decisions that can be asked for; a tool that can't be read is
+    /// none that could run.
     ///
     /// # Errors
     /// `state-unavailable` if the folder can't be read.
     pub fn manifests(&self) -> Result<Vec<Manifest>, Problem> {
+        let decisions = [PLAN, RESULT].iter().filter_map(|name| name.parse::<CapabilityName>().ok());
+        let decisions = decisions.filter_map(|name| self.get(&Wanted { name, version: None }).ok());
+        let decisions: Vec<Manifest> = decisions.map(|tool| tool.manifest.clone()).collect();
         let named = self.list()?.tools.into_iter().map(|listed| listed.capability);
         let wanted = named.map(|capability| Wanted { name: capability.name, version: Some(capability.version) });
-        Ok(wanted.filter_map(|wanted| Some(self.get(&wanted).ok()?.manifest.clone())).collect())
+        let tools = wanted.filter_map(|wanted| Some(self.get(&wanted).ok()?.manifest.clone()));
+        Ok(tools.chain(decisions).collect())
     }
 
     fn builtin(&self, name: &CapabilityName) -> Option<&Shipped> {
@@ -251,7 +263,9 @@ impl Registry {
 
     /// The names that have a version, in order.
     fn all_names(&self) -> Result<BTreeSet<CapabilityName>, Problem> {
-        let builtins = self.builtins.iter().filter_map(|builtin| builtin.name().parse().ok());
+        // Nobody calls a decision by its name.
+        let tools = self.builtins.iter().filter(|builtin| !builtin.decides());
+        let builtins = tools.filter_map(|builtin| builtin.name().parse().ok());
         let registered = self.names()?.into_iter();
         let registered = registered.filter(|name| self.versions(name).is_ok_and(|versions| !versions.is_empty()));
         Ok(builtins.chain(registered).collect())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use env_contracts::{Code, Digest, Id, Outcome, OutcomeKind, Problem, Scope};
 use glovebox_events::{
-    Action, ActionState, Answer, Answered, Approval, ApprovalState, Control, Grant, PayloadRole, What,
+    Action, ActionState, Answer, Answered, Approval, ApprovalState, Asks, Control, Grant, PayloadRole, What,
 };
 use glovebox_runtime::Stop;
 use glovebox_store::{ActionFilter, Conflict, Record, Thing};
@@ -15,7 +15,8 @@ use super::flight::{Flight, Halt};
 use super::halting::{problem_of, word};
 use super::people::Signed;
 use super::submission::Edit;
-use super::{ActionService, Asking, Submitted, looking};
+use super::{ActionService, Asking, Submitted, looking, submitting};
+use crate::machine::REVIEWER;
 use crate::observe::Refusal;
 use crate::watch::Unwatched;
 
@@ -82,6 +83,9 @@ impl ActionService {
     /// `usage` for what was not offered.
     pub async fn answer(&self, by: Signed<'_>, reply: Reply) -> Result<Settled, Problem> {
         check(&reply)?;
+        if by.channel.as_str() == REVIEWER {
+            return Err(Problem::new(Code::NotEligible, "no person answers as a reviewer"));
+        }
         loop {
             let tenant = &by.principal.tenant;
             let known = self.parts.store.by_approval(tenant, &reply.approval)?;
@@ -181,7 +185,7 @@ impl ActionService {
         }
         match answer.answer {
             Answered::Approve if !flight.action().asks.runs() => {
-                self.given(&mut flight, grant.as_ref()).await?;
+                self.given(&mut flight, &answer, grant.as_ref(), reply.words.as_deref()).await?;
             }
             Answered::Approve | Answered::Edit => self.write(&mut flight).await?,
             Answered::Decline => self.declined(&mut flight, &answer, reply.words.as_deref()).await?,
@@ -217,12 +221,25 @@ impl ActionService {
         if answer.control == Control::StopTask {
             message.push_str(" (and stopped the task)");
         }
+        if matches!(flight.action().asks, Asks::Plan | Asks::Result) {
+            flight.story.0.data = submitting::verdict(false, &answer.by.name, words);
+        }
         let outcome = Refusal::new(OutcomeKind::Declined, Problem::new(Code::Declined, message)).0;
         self.end(flight, outcome).await.map(drop)
     }
 
-    /// Ends a permission request with what was granted.
-    async fn given(&self, flight: &mut Flight, grant: Option<&Grant>) -> Result<(), Halt> {
+    /// Ends what was asked for and is given with the answer: a permission with
+    /// what was granted, a plan or a result with who accepted it.
+    pub(super) async fn given(
+        &self,
+        flight: &mut Flight,
+        answer: &Answer,
+        grant: Option<&Grant>,
+        words: Option<&str>,
+    ) -> Result<(), Halt> {
+        if flight.action().asks != Asks::Permission {
+            return self.accepted(flight, &answer.by.name, words).await.map(drop);
+        }
         flight.story.0.data = grant.map_or(
             serde_json::Value::Null,
             |grant| serde_json::json!({ "grant": grant.id, "matcher": grant.matcher, "expires_ms": grant.expires_ms }),

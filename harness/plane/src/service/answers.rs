@@ -3,7 +3,7 @@
 
 use env_contracts::{Assurance, Code, Digest, Id, Name, Problem, Scope};
 use glovebox_events::{
-    Action, Answer, Answered, Approval, Approver, Control, Grant, GrantScope, Matcher, Offer, PayloadRole,
+    Action, Answer, Answered, Approval, Approver, Asks, Control, Grant, GrantScope, Matcher, Offer, PayloadRole,
 };
 
 use super::answering::{Answering, Reply};
@@ -11,7 +11,7 @@ use super::flight::Flight;
 use super::halting::{is_person, word};
 use super::people::{Signed, statement};
 use super::submission::{Edit, EditSchema};
-use super::{ActionService, granting, permission};
+use super::{ActionService, granting, permission, reviewing};
 
 impl ActionService {
     /// Whether this person may answer. No agent may, least of all the one
@@ -90,6 +90,10 @@ impl ActionService {
                         Problem::new(Code::Usage, message).with_help(format!("offered are: {}", all.join(", ")))
                     );
                 };
+                if reviewing::denied(approval) && offer.answer == Answered::Approve && offer.scope != GrantScope::Once {
+                    let message = "a reviewer denied it: this one action can be approved, and no more";
+                    return Err(Problem::new(Code::Usage, message).with_help("answer `once`"));
+                }
                 let permission = matches!(offer.matcher, Some(Matcher::Permission { .. }));
                 if narrowed.is_some() && !permission {
                     return Err(Problem::new(Code::Usage, "only a permission is narrowed with an answer")
@@ -105,6 +109,10 @@ impl ActionService {
                     answer.signature = signed.map(|signature| signature.to_string());
                 }
                 Ok((answer, Some(offer.clone())))
+            }
+            Answering::Edit { .. } if matches!(flight.action().asks, Asks::Plan | Asks::Result) => {
+                Err(Problem::new(Code::Usage, "it is accepted as it is, or not at all")
+                    .with_help("decline it, and say what has to change"))
             }
             Answering::Edit { arguments, scope } => {
                 let before = flight.kept.clone();

@@ -8,7 +8,7 @@ use glovebox_store::{Condition, Conflict};
 use super::binding::Ready;
 use super::flight::{Flight, Halt, Step};
 use super::journal::Lost;
-use super::{ActionService, Asking, looking};
+use super::{ActionService, looking};
 use crate::observe::Refusal;
 
 impl ActionService {
@@ -16,7 +16,7 @@ impl ActionService {
     /// nobody can answer.
     pub(super) fn question(&self, flight: &mut Flight, ready: &Ready, decision: &Decision) -> Result<Approval, Halt> {
         self.declined_before(flight, &ready.bound.intent)?;
-        if flight.asking == Asking::Never {
+        if self.nobody_decides(flight, decision) {
             return Err(unattended(decision).into());
         }
         let offers = self.offers(flight, ready, decision)?;
@@ -38,7 +38,7 @@ impl ActionService {
             changed: std::mem::take(&mut flight.drift),
             rules: decision.rules.iter().map(|rule| rule.id.clone()).collect(),
             reasons: decision.for_people.clone(),
-            classes: decision.classes.clone(),
+            classes: self.who_decides(flight, decision),
             offers,
             preview: decision.preview,
             reviews: Vec::new(),
@@ -105,6 +105,11 @@ impl ActionService {
 
     /// Whether anybody is known who may answer.
     fn reachable(&self, flight: &Flight, classes: &[Name]) -> Result<bool, Problem> {
+        let reviewers = self.reviewers_of(classes);
+        if reviewers.len() == classes.len() {
+            // No person is waited for.
+            return Ok(true);
+        }
         let policy = self.parts.policy.current();
         let may = |name: &Name, assurance: Assurance| {
             let own = policy.classes_of(name.as_str(), assurance, &flight.principal);

@@ -11,7 +11,7 @@ use super::binding::Ready;
 use super::flight::{Flight, Halt, Step};
 use super::journal::Lost;
 use super::running::{micros, unless_stopped};
-use super::{ActionService, halting, standing};
+use super::{ActionService, halting, reviewing, standing};
 use crate::machine::{Change, Pending, Then, after};
 use crate::observe::Refusal;
 use crate::planning::Planned;
@@ -64,6 +64,10 @@ impl ActionService {
             return self.expire(flight, &approval.id, "nobody came back for it").await;
         }
         self.genuine(flight.action(), &answer)?;
+        if reviewing::denied(&approval) {
+            let message = format!("`{}` approved what a reviewer denied", answer.by.name);
+            flight.story.notice("review-overridden", message);
+        }
         flight.story.0.times.waiting_us = answer.at_ms.saturating_sub(approval.opened_ms).saturating_mul(1000);
         self.refresh_policy(flight).await?;
         let planned = self.plan(flight)?;

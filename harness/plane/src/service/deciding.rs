@@ -12,6 +12,7 @@ use glovebox_policy::{
 use glovebox_store::TaskSeen;
 
 use super::flight::{Flight, Halt};
+use super::reviewing::is_reviewer;
 use super::submission::Asking;
 use super::{ActionService, binding};
 use crate::observe::Refusal;
@@ -242,7 +243,7 @@ pub(super) fn given<'a>(answer: &'a Answer, classes: &'a [Name]) -> Given<'a> {
         approver: answer.by.name.as_str(),
         assurance: answer.by.assurance,
         classes,
-        source: Source::Person,
+        source: if is_reviewer(answer) { Source::Reviewer } else { Source::Person },
         scope: scope(answer.scope),
     }
 }

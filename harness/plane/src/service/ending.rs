@@ -26,6 +26,14 @@ impl ActionService {
         match flight.journal.commit(&*self.parts.store).await {
             Ok(_) => Ok(observation),
             Err(Lost::Changed | Lost::Refused(Conflict::Version { of: Thing::Task(_), .. })) => Err(Halt::Changed),
+            Err(Lost::Refused(Conflict::Task(moved))) => {
+                flight.journal.back();
+                Err(super::standing::moved(&moved).into())
+            }
+            Err(Lost::Refused(Conflict::Halted(halt))) => {
+                flight.journal.back();
+                Err(Refusal::from(halting::halted(&halt)).into())
+            }
             Err(lost) => Err(Halt::Failed(self.lost(lost))),
         }
     }

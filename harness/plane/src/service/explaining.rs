@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::deciding::decided;
 use super::flight::{Flight, Halt};
 use super::halting::problem_of;
-use super::{ActionService, Asking, Submission, asking};
+use super::{ActionService, Submission, asking};
 use crate::planning::Planned;
 
 /// What policy says of a request, and what would become of it now.
@@ -56,7 +56,7 @@ impl ActionService {
         flight.journal.event(self.now_ms(), decided(DecidedAt::Plan, &explanation.decision))?;
         let mut ends = match explanation.decision.verdict {
             Verdict::Deny => return Ok(Explained { explanation, grant: None, ends: None }),
-            Verdict::Ask if self.asks_in_vain(flight)? => Some(unattended(&explanation.decision)),
+            Verdict::Ask if self.asks_in_vain(flight, &explanation.decision)? => Some(unattended(&explanation.decision)),
             Verdict::Ask | Verdict::Allow => None,
         };
         let mut grant = None;
@@ -69,7 +69,7 @@ impl ActionService {
                         grant = found.map(|(grant, _)| grant);
                         if grant.is_none() {
                             ends = self.declined_before(flight, &bound.intent).err().map(problem);
-                            let never = flight.asking == Asking::Never;
+                            let never = self.nobody_decides(flight, &explanation.decision);
                             ends = ends.or_else(|| never.then(|| unattended(&explanation.decision)));
                         }
                     }

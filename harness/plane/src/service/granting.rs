@@ -111,8 +111,8 @@ impl ActionService {
     }
 
     /// Whether nobody can be asked and no grant could help.
-    pub(super) fn asks_in_vain(&self, flight: &Flight) -> Result<bool, Problem> {
-        if flight.asking != super::Asking::Never {
+    pub(super) fn asks_in_vain(&self, flight: &Flight, decision: &Decision) -> Result<bool, Problem> {
+        if !self.nobody_decides(flight, decision) {
             return Ok(false);
         }
         Ok(self.live_grants(flight, self.now_ms())?.is_empty())

@@ -118,6 +118,14 @@ pub(super) fn permissions(matcher: &Matcher) -> Vec<Offer> {
     offers
 }
 
+/// What a person can answer who decides on a plan or a result: it is taken as
+/// it is, or not.
+pub(super) fn decisions() -> Vec<Offer> {
+    let mut offers = vec![offer("once", Answered::Approve, GrantScope::Once, Control::Continue, None)];
+    offers.extend(declines());
+    offers
+}
+
 fn declines() -> [Offer; 2] {
     [
         offer("decline", Answered::Decline, GrantScope::Once, Control::Continue, None),

@@ -8,6 +8,7 @@ use glovebox_identity::{Approver, Signature, Statement};
 use super::ActionService;
 use super::flight::Halt;
 use super::halting::word;
+use super::reviewing::is_reviewer;
 use crate::observe::Refusal;
 
 /// Who may approve, and how their answers are told from others'.
@@ -92,6 +93,10 @@ impl ActionService {
     /// The classes that policy has this answer's person in now, of those that
     /// were asked.
     pub(super) fn classes_of(&self, answer: &Answer, requester: &Principal, asked: &[Name]) -> Vec<Name> {
+        if is_reviewer(answer) {
+            let own = self.reviewers_of(asked).into_iter().map(|reviewer| reviewer.class);
+            return own.filter(|class| *class == answer.by.name).collect();
+        }
         let policy = self.parts.policy.current();
         let mut classes = policy.classes_of(answer.by.name.as_str(), answer.by.assurance, requester);
         classes.retain(|class| asked.contains(class));
@@ -102,7 +107,12 @@ impl ActionService {
     /// database is no decision of a person's.
     pub(super) fn genuine(&self, action: &Action, answer: &Answer) -> Result<(), Halt> {
         let approval = self.that_approval(action, &answer.approval)?;
-        self.signed(action, &approval, answer).map_err(|problem| {
+        let genuine = if is_reviewer(answer) {
+            self.reviewed(&approval, answer, &action.principal.tenant)
+        } else {
+            self.signed(action, &approval, answer)
+        };
+        genuine.map_err(|problem| {
             let message = format!(
                 "the answer to approval `{}` is not `{}`'s: {}",
                 answer.approval, answer.by.name, problem.message

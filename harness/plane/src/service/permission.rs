@@ -76,7 +76,7 @@ impl ActionService {
         planned: &Planned,
         decision: &Decision,
     ) -> Result<Step, Halt> {
-        if flight.asking == Asking::Never {
+        if self.nobody_decides(flight, decision) {
             return Err(super::asking::unattended(decision).into());
         }
         if decision.verdict != Verdict::Ask {
@@ -106,7 +106,7 @@ impl ActionService {
             changed: Vec::new(),
             rules: decision.rules.iter().map(|rule| rule.id.clone()).collect(),
             reasons: decision.for_people.clone(),
-            classes: decision.classes.clone(),
+            classes: self.who_decides(flight, decision),
             offers: offers::permissions(&matcher),
             preview: false,
             reviews: Vec::new(),

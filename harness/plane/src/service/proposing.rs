@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use env_contracts::{BoundFacts, Code, Id, ManifestEntry, Problem, Verdict, Wanted};
+use env_contracts::{BoundFacts, Code, Id, ManifestEntry, OutcomeKind, Problem, Verdict, Wanted};
 use glovebox_events::{ActionState, Asks, DecidedAt, PayloadRole, Right, What};
 use glovebox_policy::{Decision, PastFacts};
 use glovebox_runtime::{Backend, Stop};
@@ -15,6 +15,7 @@ use super::preview::looks;
 use super::halting::problem_of;
 use super::running::unless_stopped;
 use super::submission::Edit;
+use crate::observe::Refusal;
 use crate::planning::{Asked, Planned, plan};
 use crate::watch::Watch;
 
@@ -29,13 +30,15 @@ impl ActionService {
             companion.admits(&planned.plan)?;
         }
         let first = self.decide(flight, &planned, None, DecidedAt::Plan, None)?;
-        if flight.action().asks == Asks::Permission {
-            return self.ask_for_permission(flight, &planned, &first).await;
+        match flight.action().asks {
+            Asks::Run => {}
+            Asks::Permission => return self.ask_for_permission(flight, &planned, &first).await,
+            Asks::Plan | Asks::Result => return self.ask_for_decision(flight, &planned, &first).await,
         }
         let mut room = None;
         if first.verdict == Verdict::Allow {
             room = Some(self.enter(flight, &planned, stop).await?);
-        } else if self.asks_in_vain(flight)? {
+        } else if self.asks_in_vain(flight, &first)? {
             return Err(super::asking::unattended(&first).into());
         }
         let ready = unless_stopped(stop, "setup", self.bind(flight, planned, &**watch)).await??;
@@ -64,7 +67,7 @@ impl ActionService {
             if decision.verdict == Verdict::Ask {
                 // Nobody looks for a question that is not put.
                 self.declined_before(flight, &ready.bound.intent)?;
-                if self.asks_in_vain(flight)? {
+                if self.asks_in_vain(flight, &decision)? {
                     return Err(super::asking::unattended(&decision).into());
                 }
             }
@@ -108,7 +111,8 @@ impl ActionService {
         let tool = parts.registry.callable_by(&wanted, &flight.principal, &parts.profiles)?;
         if action.asks.runs() && tool.manifest.entry == ManifestEntry::Decision {
             let message = format!("`{}` runs nothing: a decision is all that it is asked for", tool.manifest.capability());
-            return Err(Problem::new(Code::Usage, message).into());
+            let problem = Problem::new(Code::Usage, message);
+            return Err(Refusal::new(OutcomeKind::Unsupported, problem).into());
         }
         let asked = Asked {
             tool: &tool,

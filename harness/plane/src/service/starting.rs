@@ -243,7 +243,7 @@ impl BudgetView {
 impl ActionService {
     /// What a loop is told when it opens this turn.
     pub(super) fn start(&self, deed: &mut Deed, task: &Task, turn: u64) -> Result<TurnStart, Problem> {
-        let view = self.view_of(task)?;
+        let view = self.task_view(task)?;
         let since = task.turn.as_ref().map_or(task.opened_ms, |turn| turn.opened_ms);
         let open = self.actions_of(task)?.into_iter().map(|action| OpenAction {
             id: action.id,
@@ -275,10 +275,10 @@ impl ActionService {
     /// # Errors
     /// `task-unknown`, also for those of others.
     pub fn task(&self, principal: &Principal, id: &Id) -> Result<TaskView, Problem> {
-        self.view_of(&self.known_task(principal, id)?)
+        self.task_view(&self.known_task(principal, id)?)
     }
 
-    fn view_of(&self, task: &Task) -> Result<TaskView, Problem> {
+    fn task_view(&self, task: &Task) -> Result<TaskView, Problem> {
         let said = |remark: &glovebox_events::Remark| -> Result<Said, Problem> {
             let text = words(&self.parts, task, &remark.text)?;
             Ok(Said { id: remark.id.clone(), text, by: remark.by.clone(), at_ms: remark.at_ms })

@@ -37,6 +37,9 @@ impl ActionService {
                 return self.expire(flight, &approval.id, "nobody answered in time").await;
             }
             self.not_stopped(flight)?;
+            if let Some(step) = self.review(flight, &approval, stop).await? {
+                return Ok(step);
+            }
             if flight.asking != Asking::Wait {
                 return Ok(Step::Left);
             }

@@ -312,11 +312,11 @@ async fn who_still_reads_keeps_what_was_erased_and_that_is_said() {
     let fresh = Fresh::new();
     let action = action(&log("s"), "a");
     let mut commit = request(&action);
-    commit.payloads.push(Payload::new(&action.id, PayloadRole::Words, b"unspeakable".to_vec()));
+    commit.payloads.push(Payload::new(Owner::Action(action.id.clone()), PayloadRole::Words, b"unspeakable".to_vec()));
     fresh.store.commit(commit).await.unwrap();
     let reader = Connection::open(fresh.folder.path().join("store.db")).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM payloads").unwrap();
-    fresh.store.erase(&house(), &of("a"), &of("bob"), 9000).await.unwrap();
+    fresh.store.erase(&house(), &Owner::Action(of("a")), &of("bob"), 9000).await.unwrap();
     assert!(!fresh.store.scrubbed().unwrap(), "it can't be gone: somebody reads it");
     reader.execute_batch("COMMIT").unwrap();
     assert!(fresh.store.scrubbed().unwrap());
