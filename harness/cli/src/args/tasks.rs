@@ -155,6 +155,37 @@ pub(crate) enum TaskCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Put the loop's plan before a person, as JSON: summary and steps. That it
+    /// is accepted gives no right to any of its steps.
+    #[command(
+        after_help = "Examples:\n  glovebox task plan docs plan.json --turn 2 --ask wait\n\n{ \"summary\": \"Write, then publish\",\n  \"steps\": [{ \"title\": \"write the page\", \"capability\": \"fs.write\", \"effects\": \"workspace\" },\n            { \"title\": \"publish it\", \"effects\": \"external\" }] }"
+    )]
+    Plan {
+        #[command(flatten)]
+        proposal: ProposalArgs,
+        /// The plan as JSON: a file.
+        file: PathBuf,
+    },
+    /// Put what was made before a person, to be accepted.
+    #[command(
+        after_help = "Examples:\n  glovebox task result docs --artifact artifact/ACTION/1 --condition 'every command has an example' --evidence ENTRY"
+    )]
+    Result {
+        /// The artifact that was made.
+        #[arg(long, value_name = "URI", required_unless_present = "sha256", conflicts_with = "sha256")]
+        artifact: Option<String>,
+        /// The sha256 of what was made, where it lies elsewhere.
+        #[arg(long, value_name = "DIGEST")]
+        sha256: Option<Digest>,
+        /// What it has to be like.
+        #[arg(long, value_name = "TEXT")]
+        condition: String,
+        /// What verifiers found of this very thing and condition: entries.
+        #[arg(long, value_name = "ENTRY,…", value_delimiter = ',')]
+        evidence: Vec<Id>,
+        #[command(flatten)]
+        proposal: ProposalArgs,
+    },
     /// End it: `done` where its goal is reached, else `failed`.
     #[command(after_help = "Examples:\n  glovebox task end docs done\n  glovebox task end docs failed --why 'no access'")]
     End {
@@ -169,6 +200,24 @@ pub(crate) enum TaskCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Whose proposal it is, and how the answer is waited for.
+#[derive(Debug, Args)]
+pub(crate) struct ProposalArgs {
+    /// The task.
+    pub(crate) id: Id,
+    /// In which turn.
+    #[arg(long, value_name = "N")]
+    pub(crate) turn: Option<u64>,
+    /// How the answer is waited for.
+    #[arg(long, value_enum)]
+    pub(crate) ask: Option<super::AskMode>,
+    #[command(flatten)]
+    pub(crate) who: WhoArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// How a task ends by its loop. A person who wants it no more interrupts it.
@@ -464,6 +513,8 @@ impl TaskCommand {
             Self::Constrain(_) => "task constrain",
             Self::Steer(_) => "task steer",
             Self::Stage { .. } => "task stage",
+            Self::Plan { .. } => "task plan",
+            Self::Result { .. } => "task result",
             Self::End { .. } => "task end",
         }
     }
@@ -472,6 +523,7 @@ impl TaskCommand {
         match self {
             Self::New(args) => args.json,
             Self::List { json, .. } | Self::Stage { json, .. } | Self::End { json, .. } => *json,
+            Self::Plan { proposal, .. } | Self::Result { proposal, .. } => proposal.json,
             Self::Show(args) => args.json,
             Self::Goal(args) | Self::Constrain(args) | Self::Steer(args) => args.json,
         }

@@ -56,7 +56,7 @@ fn submit(args: &SubmitArgs, config: &Config) -> Result<ExitCode, Problem> {
     let received = received.map(|raw| raw.get().as_bytes().to_vec());
     let request: ActionRequest = serde_json::from_str(&text).map_err(usage)?;
     let service = house::service(config, run::SLOTS)?;
-    let (asking, here) = asking::mode(config, &args.context)?;
+    let (asking, here) = asking::mode(config, args.context.ask)?;
     let workspace = args.workspace.as_deref().map(run::workspace).transpose()?;
     let mut submission = Submission {
         principal: who::requester(config, &args.context)?,
@@ -195,7 +195,7 @@ fn resume(args: &ResumeArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
     let principal = who::requester(config, &args.context)?;
     let id = whole(&service, &principal, &args.id)?;
-    let (asking, here) = asking::mode(config, &args.context)?;
+    let (asking, here) = asking::mode(config, args.context.ask)?;
     let answer = run::drive(&service, config, here, async |service, watch, stop| {
         service.resume(&principal, &id, asking, watch, &stop).await
     })?;

@@ -10,7 +10,7 @@ use glovebox_plane::{ActionService, Answering, Asking, Card, Reply, Signed, Watc
 use glovebox_runtime::job::Frame;
 
 use super::approvals::{card_lines, lasts};
-use crate::args::{AskMode, ContextArgs};
+use crate::args::AskMode;
 use crate::config::Config;
 use crate::keyboard::{Keyboard, Typed};
 use crate::progress::Line;
@@ -26,8 +26,8 @@ fn terminal() -> bool {
 /// # Errors
 /// `unsupported` where the question is to be put here and there is no
 /// terminal.
-pub(super) fn mode(config: &Config, args: &ContextArgs) -> Result<(Asking, bool), Problem> {
-    match args.ask.unwrap_or_else(|| config.get("approvals.ask")) {
+pub(super) fn mode(config: &Config, wanted: Option<AskMode>) -> Result<(Asking, bool), Problem> {
+    match wanted.unwrap_or_else(|| config.get("approvals.ask")) {
         AskMode::Auto if terminal() => Ok((Asking::Wait, true)),
         AskMode::Auto | AskMode::Leave => Ok((Asking::Leave, false)),
         AskMode::Wait => Ok((Asking::Wait, false)),

@@ -17,6 +17,7 @@ pub(crate) mod files;
 pub(crate) mod gc;
 pub(crate) mod grants;
 pub(crate) mod permission;
+mod propose;
 pub(crate) mod policy;
 pub(crate) mod questions;
 pub(crate) mod reference;

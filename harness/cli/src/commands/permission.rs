@@ -22,7 +22,7 @@ fn request(args: PermissionArgs, config: &Config) -> Result<ExitCode, Problem> {
         let problem = Problem::of(&error);
         Problem { message: format!("`{}`: {}", args.contract.display(), problem.message), ..problem }
     })?;
-    let (asking, here) = asking::mode(config, &args.context)?;
+    let (asking, here) = asking::mode(config, args.context.ask)?;
     let request = PermissionRequest {
         principal: who::requester(config, &args.context)?,
         context: who::context(config, &args.context),

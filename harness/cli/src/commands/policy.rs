@@ -103,7 +103,7 @@ fn tested(report: &TestReport, name: &str) -> std::io::Result<()> {
 
 fn explain(args: &PolicyExplainArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, run::SLOTS)?;
-    let (asking, _) = asking::mode(config, &args.call.context)?;
+    let (asking, _) = asking::mode(config, args.call.context.ask)?;
     let submission = run::submission(&args.call, config, &service, asking)?;
     let tool = service.capability(&submission.principal, &submission.request.capability)?.manifest.capability();
     let explained = house::tokio_runtime()?.block_on(service.explain(submission))?;

@@ -27,7 +27,7 @@ pub(super) const SLOTS: u32 = 1;
 
 pub(crate) fn run(args: &RunArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, SLOTS)?;
-    let (asking, here) = asking::mode(config, &args.call.context)?;
+    let (asking, here) = asking::mode(config, args.call.context.ask)?;
     let mut submission = submission(&args.call, config, &service, asking)?;
     submission.request.idempotency_key.clone_from(&args.key);
     let answer =

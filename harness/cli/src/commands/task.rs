@@ -3,13 +3,13 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use env_contracts::{Problem, Span};
+use env_contracts::{Code, Problem, Span};
 use glovebox_events::{Budget, Task, TaskState};
-use glovebox_plane::{NewTask, Saying, TaskView};
+use glovebox_plane::{Made, NewTask, Saying, TaskView};
 use glovebox_store::TaskFilter;
 
 use super::action::when;
-use super::printed;
+use super::{printed, propose};
 use crate::args::{EndWord, NamedArgs, TaskCommand, TaskNewArgs};
 use crate::config::Config;
 use crate::table::Table;
@@ -46,6 +46,15 @@ pub(crate) fn run(command: TaskCommand, config: &Config) -> Result<ExitCode, Pro
         TaskCommand::Constrain(args) => say(&args.id, Saying::Constrain(&args.text), args.json),
         TaskCommand::Steer(args) => say(&args.id, Saying::Steer(&args.text), args.json),
         TaskCommand::Stage { id, stage, json } => say(&id, Saying::Stage(Some(stage.as_str())), json),
+        TaskCommand::Plan { proposal, file } => propose::plan(&proposal, &file, config),
+        TaskCommand::Result { artifact, sha256, condition, evidence, proposal } => {
+            let made = match (artifact, sha256) {
+                (Some(uri), _) => Made::Artifact(uri),
+                (None, Some(sha256)) => Made::Content(sha256),
+                (None, None) => return Err(Problem::new(Code::Usage, "name what was made: --artifact or --sha256")),
+            };
+            propose::result(&proposal, made, condition, evidence, config)
+        }
         TaskCommand::End { id, how, why, json } => {
             let service = house::overseer(config)?;
             let principal = who::requester_of_answers(config);

@@ -24,7 +24,8 @@ use crate::registry::{PLAN, RESULT};
 use crate::watch::Watch;
 
 /// What a loop plans to do.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PlanProposal {
     /// All of it, in a few sentences.
     pub summary: String,
@@ -33,13 +34,16 @@ pub struct PlanProposal {
 }
 
 /// One step of a plan. That the plan is accepted gives no right to it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PlanStep {
     /// What is done.
     pub title: String,
     /// With which capability, where that is known.
+    #[serde(default)]
     pub capability: Option<Wanted>,
     /// With what rights, where that is known.
+    #[serde(default)]
     pub scope: Option<Scope>,
     /// What it does to the world.
     pub effects: DerivedEffects,
