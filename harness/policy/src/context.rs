@@ -18,8 +18,11 @@ pub(crate) type Expr = RestrictedExpression;
 /// An attribute as a fact makes it. `None` where it is absent.
 type Made = Result<Option<Expr>, Fault>;
 
+/// How an attribute is made.
+type Make = fn(&Sight<'_>) -> Made;
+
 /// Every attribute but the approval, with how it is made.
-const TABLE: &[(&str, fn(&Sight<'_>) -> Made)] = &[
+const TABLE: &[(&str, Make)] = &[
     (ARGS, |sight| some(sight.args.clone())),
     ("simple", |sight| yes(sight.facets.iter().all(|(facet, _)| facet.simple))),
     ("wrapper", |sight| yes(sight.facets.iter().any(|(facet, _)| facet.wrapper))),
