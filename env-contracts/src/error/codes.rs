@@ -190,7 +190,7 @@ codes! {
     /// The question is not one that can be put to a person.
     QuestionRefused = "question-refused", exit 49, http 422, retry false, "ask for one decision, with two or three options that exclude each other, each with its effect, and say what it affects";
     /// The task has used up what it may use.
-    BudgetSpent = "budget-spent", exit 59, http 429, retry false, "`glovebox task show TASK` says what is left of which budget; whoever opened it can open another";
+    BudgetSpent = "budget-spent", exit 62, http 429, retry false, "`glovebox task show TASK` says what is left of which budget; whoever opened it can open another";
     /// What a verifier found was about another revision, or held against another condition.
     EvidenceStale = "evidence-stale", exit 61, http 409, retry false, "verify what there is now, against the condition of now";
     /// The action runs already, and nobody waits for its end here.

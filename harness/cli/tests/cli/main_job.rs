@@ -157,11 +157,11 @@ fn a_key_of_what_runs_already_is_told_so_and_nobody_is_asked() {
     let house = House::new();
     let mut child = busy_with(&house, &["--key", "k"]);
     let again = house.run(&["run", "bulk", "--key", "k", "--ask", "leave", "--json"]);
-    assert_eq!(again.code, 45, "{}{}", again.stdout, again.stderr);
+    assert_eq!(again.code, 60, "{}{}", again.stdout, again.stderr);
     let action = &again.json()["running"]["action"];
     assert_eq!(action["state"], "running");
     let shown = house.run(&["run", "bulk", "--key", "k", "--ask", "leave"]);
-    assert!(shown.code == 45 && shown.stdout.contains("--ask wait"), "{}", shown.stdout);
+    assert!(shown.code == 60 && shown.stdout.contains("--ask wait"), "{}", shown.stdout);
     house.run(&["action", "cancel", action["id"].as_str().unwrap()]).ok();
     assert_eq!(child.wait().unwrap().code(), Some(30));
 }

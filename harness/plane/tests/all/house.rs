@@ -108,6 +108,10 @@ pub(crate) struct Setup {
     pub(crate) approvers: String,
     /// Who can log in.
     pub(crate) known: Vec<Name>,
+    /// In place of those who can log in.
+    pub(crate) people: Option<Arc<dyn People>>,
+    /// Whether the backend has private layers.
+    pub(crate) overlay: bool,
     pub(crate) settings: Settings,
 }
 
@@ -128,6 +132,8 @@ impl Setup {
             rules: None,
             approvers: CLASSES.to_owned(),
             known: vec![name("mira")],
+            people: None,
+            overlay: false,
             settings: Settings::new(id("operator")),
         }
     }
@@ -176,7 +182,8 @@ impl House {
     ) -> Self {
         let state = ground.path("state");
         fs_err::create_dir_all(&state).unwrap();
-        let scripted = Scripted { script: ground.script.clone(), ran: ground.path("ran") };
+        let (script, ran, overlay) = (ground.script.clone(), ground.path("ran"), setup.overlay);
+        let scripted = Scripted { script, ran, overlay };
         let (runtime, authority) = Runtime::new(vec![Arc::new(scripted)]);
         let builtin =
             |manifest: &String| Builtin { manifest: format!("{HEAD}{manifest}").leak(), component: setup.component };
@@ -194,7 +201,7 @@ impl House {
             profiles: setup.profiles.clone(),
             ceiling: setup.ceiling.clone(),
             policy: policy.clone() as Arc<dyn PolicySource>,
-            people: Arc::new(crate::people::Known(setup.known.clone())) as Arc<dyn People>,
+            people: setup.people.clone().unwrap_or_else(|| Arc::new(crate::people::Known(setup.known.clone()))),
             store: store.clone(),
             holders: sqlite,
             runtime,

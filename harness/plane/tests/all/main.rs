@@ -38,5 +38,6 @@ mod reviewers;
 mod service;
 mod steps;
 mod stopping;
+mod story;
 mod verify;
 mod turns;

@@ -47,7 +47,10 @@ fn while_it_runs<T>(house: &House, tool: &str, then: impl Future<Output = T>) ->
 
 #[test]
 fn a_run_is_cancelled_from_another_process_and_answered_exactly_once() {
-    for tool in ["fake.write", "fake.tool"] {
+    // Whether what could change something outside did so, nobody knows.
+    let cut_off = (OutcomeKind::Unknown, Some(Code::Unknown), ActionState::Failed);
+    let harmless = (OutcomeKind::Interrupted, Some(Code::Interrupted), ActionState::Cancelled);
+    for (tool, (kind, code, state)) in [("fake.write", cut_off), ("fake.tool", harmless)] {
         let setup = Setup::of(&[WRITE, TOOL]).rules(ALLOW);
         let house = House::of(&setup);
         let other = House::open(&house.ground, &setup);
@@ -57,11 +60,11 @@ fn a_run_is_cancelled_from_another_process_and_answered_exactly_once() {
             let action = other.store.actions(&name("local"), &filter).unwrap().items.remove(0);
             other.service.cancel(&person("u"), &action.id, "cancelled").await.unwrap()
         });
-        assert_eq!((seen.outcome.kind, seen.outcome.code), (OutcomeKind::Interrupted, Some(Code::Interrupted)));
+        assert_eq!((seen.outcome.kind, seen.outcome.code), (kind, code));
         assert_eq!(view.action.id, seen.action_id);
         let again = other.resume_as(&agent("u", "coder"), &seen.action_id, glovebox_plane::Asking::Leave).unwrap();
         assert_eq!(done(again), seen, "{tool}");
-        assert_eq!(other.now(&seen.action_id).state, ActionState::Cancelled);
+        assert_eq!(other.now(&seen.action_id).state, state);
         house.audit(&["s1"]);
     }
 }
@@ -107,6 +110,10 @@ fn whoever_stops_listening_leaves_a_question_pending_and_a_run_with_an_end() {
             }
             std::thread::sleep(Duration::from_millis(2));
         };
+        // A claim comes a moment before its run.
+        while state == ActionState::Running && house.ground.ran(&action.id) == 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         task.abort();
         assert!(house.block_on(task).unwrap_err().is_cancelled());
         action
@@ -182,7 +189,7 @@ fn a_stop_of_everything_reaches_what_runs_what_waits_and_what_was_granted() {
     let stop = house.service.stop_all(&operator, Some("fire".into()));
     let (seen, halted) = while_it_runs(&house, "fake.write", stop);
     assert_eq!(halted.unwrap(), Halted { running: 1, waiting: 2, grants: 1 });
-    assert_eq!(seen.outcome.kind, OutcomeKind::Interrupted);
+    assert_eq!((seen.outcome.kind, seen.outcome.which.as_deref()), (OutcomeKind::Unknown, Some("interrupted")));
     house.on_run(|_, _| panic!("it ran while everything is stopped"));
     for tool in ["fake.write", "fake.tool"] {
         let refused = done(house.send(house.asked(tool, "{}")).unwrap());
