@@ -3,7 +3,9 @@
 use env_contracts::{
     Artifact, Assurance, CapabilityRef, Clause, Code, DerivedEffects, Id, Name, Outcome, Plan, Principal, Problem,
 };
-use glovebox_events::{Action, ActionState, Approval, ApprovalState, AskedFor, Asks, Control, GrantScope, Logged, Review, Reviewed};
+use glovebox_events::{
+    Action, ActionState, Approval, ApprovalState, AskedFor, Asks, Control, GrantScope, Logged, Review, Reviewed,
+};
 use serde::Serialize;
 
 use crate::machine::step;
@@ -194,9 +196,10 @@ impl Card {
             task_purpose: context.as_ref().and_then(|context| context.purpose.clone()),
             task_stage: context.and_then(|context| context.stage),
             asks: action.asks,
-            proposal: plan.as_ref().filter(|_| matches!(action.asks, Asks::Plan | Asks::Result)).and_then(|plan| {
-                serde_json::from_str(&plan.arguments).ok()
-            }),
+            proposal: plan
+                .as_ref()
+                .filter(|_| matches!(action.asks, Asks::Plan | Asks::Result))
+                .and_then(|plan| serde_json::from_str(&plan.arguments).ok()),
             model_purpose: kept.as_ref().and_then(|kept| kept.request.purpose.clone()),
             arguments: plan.as_ref().map(|plan| plan.arguments.clone()),
             effects: action.effects,

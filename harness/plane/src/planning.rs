@@ -6,7 +6,8 @@
 
 use env_contracts::canon::{Canonical, ParseLimits};
 use env_contracts::{
-    ActionRequest, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, ManifestEntry, OutcomeKind, Plan, Principal, Problem,
+    ActionRequest, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, ManifestEntry, OutcomeKind, Plan,
+    Principal, Problem,
 };
 use glovebox_runtime::algebra::{self, Delta};
 use glovebox_runtime::bind::PathArgument;
@@ -92,12 +93,7 @@ fn nothing() -> Result<Canonical, Refusal> {
     Canonical::from_value(&empty).map_err(|error| Refusal::from(Problem::of(&ArgumentsError::from(error))))
 }
 
-fn arguments(
-    tool: &Tool,
-    request: &ActionRequest,
-    received: Option<&[u8]>,
-    action: &Id,
-) -> Result<Canonical, Refusal> {
+fn arguments(tool: &Tool, request: &ActionRequest, received: Option<&[u8]>, action: &Id) -> Result<Canonical, Refusal> {
     let sent = match received {
         Some(bytes) => Canonical::parse(bytes, ParseLimits::default()),
         None => Canonical::from_value(&request.arguments),

@@ -234,7 +234,12 @@ impl PolicySet {
         let asked: Vec<&Ready> = asked.collect();
         let first = fixed.and(self.evaluate(&case, &request, asked.iter().copied())?);
         let unnamed = first.unnamed(facts);
-        let missing = approval.is_none() && (facts.always_ask || !unnamed.is_empty());
+        let missing = match approval.as_ref().map(|approval| approval.source) {
+            None => facts.always_ask || !unnamed.is_empty(),
+            // The requester wants a person, and it is none.
+            Some(Source::Reviewer) => facts.always_ask,
+            Some(Source::Person | Source::Grant) => false,
+        };
         if first.allows() && !missing {
             return Ok(self.answer(Verdict::Allow, Reason::Permitted, first.decided()));
         }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use env_contracts::{Code, Id, Principal, Problem, Scope};
-use glovebox_events::ApprovalState;
+use glovebox_events::{ApprovalState, Reviewed};
 use glovebox_identity::Approvers;
 use glovebox_plane::{ActionService, Answering, Card, CardOffer, Reply, Settled, Signed};
 
@@ -121,7 +121,10 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
     if let Some(purpose) = &card.model_purpose {
         line("it says why", &format!("{purpose}  [the model's words: not checked]"));
     }
-    line("arguments", card.arguments.as_deref().unwrap_or("erased"));
+    match &card.proposal {
+        Some(proposal) => proposed(proposal).into_iter().for_each(|(name, text)| line(name, &text)),
+        None => line("arguments", card.arguments.as_deref().unwrap_or("erased")),
+    }
     if let Some(workspace) = &card.workspace {
         line("workspace", workspace);
     }
@@ -142,13 +145,17 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
         let why = serde_json::to_value(card.asked_for).ok().and_then(|value| value.as_str().map(str::to_owned));
         line("why asked", &why.unwrap_or_default());
     }
-    match (&card.preview_by, card.preview) {
-        (Some(by), _) => {
-            let text = format!("`glovebox run {by}` with the same arguments shows what it would do");
-            line("preview", &print::pasted(&text));
-        }
-        (None, true) => line("preview", "a rule wants one looked at first, and the tool has none"),
-        (None, false) => {}
+    for (name, text) in previewed(card) {
+        line(name, &text);
+    }
+    for review in &card.reviews {
+        let said = match review.verdict {
+            Reviewed::Approved => "approves",
+            Reviewed::Denied => "denies",
+            Reviewed::TimedOut => "did not answer in time",
+            Reviewed::Failed => "failed",
+        };
+        line("reviewed", &format!("`{}` {said}: {}", review.class, review.reasons.join("; ")));
     }
     if card.same > 1 {
         line("alike", &format!("{} wait for the same; an answer counts for this one alone", card.same));
@@ -167,6 +174,68 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
         );
         if let Some(words) = &answer.words {
             line("said", words);
+        }
+    }
+    lines
+}
+
+/// What a preview showed, or why there is none.
+fn previewed(card: &Card) -> Vec<(&'static str, String)> {
+    let Some(shown) = &card.previewed else { return Vec::new() };
+    let by = card.preview_by.as_ref().map_or_else(String::new, |by| format!("`{by}` "));
+    let mut lines = Vec::new();
+    if let Some(outcome) = &shown.outcome {
+        lines.push(("preview", format!("{by}ended as {outcome}")));
+    }
+    if let Some(reason) = &shown.reason {
+        let wanted = if card.preview && !shown.ok { "a rule wants one, and there is none: " } else { "" };
+        lines.push(("preview", format!("{by}{wanted}{reason}")));
+    }
+    lines.extend(shown.version.iter().map(|version| ("version", version.clone())));
+    lines.extend(shown.text.iter().map(|text| ("it shows", text.clone())));
+    lines.extend(shown.artifacts.iter().map(|artifact| ("it shows", format!("{} ({})", artifact.uri, artifact.name))));
+    lines
+}
+
+/// A plan, or a result with its condition and what is said for it.
+fn proposed(proposal: &serde_json::Value) -> Vec<(&'static str, String)> {
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut lines = Vec::new();
+    let each = |name: &'static str, key: &str, lines: &mut Vec<(&'static str, String)>| {
+        if let Some(value) = proposal.get(key) {
+            lines.push((name, text(value)));
+        }
+    };
+    each("for goal", "goal", &mut lines);
+    each("plan", "summary", &mut lines);
+    let steps = proposal.get("steps").and_then(serde_json::Value::as_array).into_iter().flatten();
+    for step in steps {
+        let part = |key: &str| step.get(key).map(text);
+        let with = part("capability").map_or_else(String::new, |with| format!(", with {with}"));
+        let scope = part("scope").map_or_else(String::new, |scope| format!(", under {scope}"));
+        let title = part("title").unwrap_or_default();
+        lines.push(("step", format!("{title} (effects {}{with}{scope})", part("effects").unwrap_or_default())));
+    }
+    each("result", "artifact", &mut lines);
+    if let Some(condition) = proposal.pointer("/condition/text") {
+        lines.push(("condition", text(condition)));
+    }
+    if proposal.get("artifact").is_some() {
+        let evidence = proposal.get("evidence").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
+        if evidence.is_empty() {
+            lines.push(("evidence", "none".to_owned()));
+        }
+        for found in &evidence {
+            let part = |key: &str| found.get(key).map(text).unwrap_or_default();
+            let holds = if found.get("holds") == Some(&serde_json::Value::Bool(true)) {
+                "it holds"
+            } else {
+                "it does NOT hold"
+            };
+            lines.push(("evidence", format!("{} by {}: {holds}", part("entry"), part("by"))));
         }
     }
     lines

@@ -27,7 +27,9 @@ use std::sync::Arc;
 
 use builtin::Shipped;
 use cache::Cache;
-use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Manifest, ManifestEntry, Name, Problem, Version, Wanted};
+use env_contracts::{
+    CapabilityName, CapabilityRef, Code, Digest, Manifest, ManifestEntry, Name, Problem, Version, Wanted,
+};
 use glovebox_runtime::{ArtifactBytes, Registered};
 
 use crate::arguments::{Schema, nearest};

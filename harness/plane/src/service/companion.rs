@@ -107,7 +107,7 @@ impl ActionService {
     ) -> BoxFuture<'a, Result<Observation, Problem>> {
         Box::pin(async move {
             let errand_flight = self.set_out(flight, errand)?;
-            match self.go_on(errand_flight, Arc::new(Unwatched), stop).await? {
+            match Box::pin(self.go_on(errand_flight, Arc::new(Unwatched), stop)).await? {
                 Submitted::Done(observation) => Ok(observation),
                 Submitted::Waiting(action) => {
                     let message = format!("action `{}` waits, and nobody waits for it", action.id);

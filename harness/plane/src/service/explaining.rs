@@ -56,7 +56,9 @@ impl ActionService {
         flight.journal.event(self.now_ms(), decided(DecidedAt::Plan, &explanation.decision))?;
         let mut ends = match explanation.decision.verdict {
             Verdict::Deny => return Ok(Explained { explanation, grant: None, ends: None }),
-            Verdict::Ask if self.asks_in_vain(flight, &explanation.decision)? => Some(unattended(&explanation.decision)),
+            Verdict::Ask if self.asks_in_vain(flight, &explanation.decision)? => {
+                Some(unattended(&explanation.decision))
+            }
             Verdict::Ask | Verdict::Allow => None,
         };
         let mut grant = None;

@@ -30,6 +30,7 @@ mod reviewing;
 mod running;
 mod saying;
 mod settings;
+mod settling;
 mod standing;
 mod starting;
 mod submission;

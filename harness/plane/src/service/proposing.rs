@@ -11,8 +11,8 @@ use super::ActionService;
 use super::binding::Ready;
 use super::claiming::Room;
 use super::flight::{Flight, Halt, Step};
-use super::preview::looks;
 use super::halting::problem_of;
+use super::preview::looks;
 use super::running::unless_stopped;
 use super::submission::Edit;
 use crate::observe::Refusal;
@@ -110,7 +110,8 @@ impl ActionService {
         let wanted = Wanted { name: action.capability.name.clone(), version: Some(action.capability.version.clone()) };
         let tool = parts.registry.callable_by(&wanted, &flight.principal, &parts.profiles)?;
         if action.asks.runs() && tool.manifest.entry == ManifestEntry::Decision {
-            let message = format!("`{}` runs nothing: a decision is all that it is asked for", tool.manifest.capability());
+            let message =
+                format!("`{}` runs nothing: a decision is all that it is asked for", tool.manifest.capability());
             let problem = Problem::new(Code::Usage, message);
             return Err(Refusal::new(OutcomeKind::Unsupported, problem).into());
         }

@@ -110,12 +110,12 @@ impl ActionService {
         let Some(holder) = action.holder.clone() else { return Ok(false) };
         let effects = action.effects.unwrap_or(DerivedEffects::External);
         let mut flight = Flight::of(&self.parts, action, Asking::Leave)?;
-        let manifest = flight.tool().ok().map(|tool| tool.manifest.clone());
-        let verify = manifest.as_ref().and_then(|manifest| manifest.verify.clone());
+        let tool = flight.tool().ok().cloned();
+        let verify = tool.as_ref().and_then(|tool| tool.manifest.verify.clone());
         flight.story.0.effects.derived = effects;
         let refusal = if after(standing::run(Some(effects)), Change::Restart) == Then::Unknown {
             flight.story.0.effects.side_effects = SideEffects::Possible;
-            flight.story.0.next = manifest.as_ref().map(after_unknown).unwrap_or_default();
+            flight.story.0.next = tool.map(|tool| after_unknown(&tool.manifest)).unwrap_or_default();
             let message = "whoever ran it is gone, and whether it took effect is not known";
             let problem = Problem::new(Code::Unknown, message);
             let problem = match verify {

@@ -2,12 +2,8 @@
 //! It gets a bounded view and a time limit, and whatever is not a clear yes in
 //! time approves nothing.
 
-use env_contracts::{
-    Code, Digest, Name, Observation, OutcomeKind, Plan, Principal, Problem,
-};
-use glovebox_events::{
-    Action, Answer, Answered, Approval, Approver, Control, GrantScope, Review, Reviewed, What,
-};
+use env_contracts::{Code, Digest, Name, Observation, OutcomeKind, Plan, Principal, Problem};
+use glovebox_events::{Action, Answer, Answered, Approval, Approver, Control, GrantScope, Review, Reviewed, What};
 use glovebox_policy::{Decision, Reviewer};
 use glovebox_runtime::{Stop, algebra};
 use serde_json::{Map, Value, json};
@@ -263,7 +259,8 @@ fn cut(text: &str) -> String {
 
 /// A reviewer's yes: to this one thing, once.
 fn yes(approval: &Approval, class: &Name, at_ms: u64) -> Result<Answer, Problem> {
-    let offered = |offer: &&glovebox_events::Offer| offer.answer == Answered::Approve && offer.scope == GrantScope::Once;
+    let offered =
+        |offer: &&glovebox_events::Offer| offer.answer == Answered::Approve && offer.scope == GrantScope::Once;
     let offer = approval.offers.iter().find(offered);
     let offer = offer.ok_or_else(|| Problem::new(Code::BackendError, "nothing is offered for once"))?;
     Ok(Answer {

@@ -163,9 +163,8 @@ impl ActionService {
             states: vec![ActionState::Succeeded],
             ..ActionFilter::default()
         };
-        let holds = |action: &Action| {
-            action.asks == Asks::Plan && action.goal.unwrap_or(FIRST_GOAL) == task.goal.version
-        };
+        let holds =
+            |action: &Action| action.asks == Asks::Plan && action.goal.unwrap_or(FIRST_GOAL) == task.goal.version;
         loop {
             let page = self.parts.store.actions(&principal.tenant, &filter)?;
             if let Some(found) = page.items.into_iter().find(holds) {

@@ -24,10 +24,11 @@ impl ActionService {
     /// The action runs until it was verified: a process that dies in between
     /// leaves it `unknown`.
     pub(super) async fn verify(&self, flight: &mut Flight, arguments: &Value, outcome: &mut Outcome, stop: &Stop) {
-        let Some(manifest) = flight.tool().ok().map(|tool| tool.manifest.clone()) else { return };
+        let Ok(tool) = flight.tool().cloned() else { return };
+        let manifest = &tool.manifest;
         if matches!(outcome.kind, OutcomeKind::Interrupted | OutcomeKind::Unknown) {
             if outcome.kind == OutcomeKind::Unknown {
-                flight.story.0.next = after_unknown(&manifest);
+                flight.story.0.next = after_unknown(manifest);
             }
             return;
         }
@@ -44,7 +45,7 @@ impl ActionService {
                 flight.story.notice("not-verified", format!("whether it took effect was not verified: {why}"));
             }
             Verified::Failed => {
-                flight.story.0.next = after_failed(&manifest);
+                flight.story.0.next = after_failed(manifest);
                 if outcome.code.is_none() {
                     *outcome = failed(&verification);
                 }
@@ -120,7 +121,8 @@ fn cut(text: &str) -> String {
 /// The end of an action that did not do what it was to do.
 fn failed(verification: &Verification) -> Outcome {
     let why = verification.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-    let message = format!("it ran to its end, and `{}` found that it did not take effect{why}", verification.capability);
+    let message =
+        format!("it ran to its end, and `{}` found that it did not take effect{why}", verification.capability);
     Outcome::failed(OutcomeKind::Completed, Problem::new(Code::VerifyFailed, message)).which("verify-failed")
 }
 

@@ -145,9 +145,9 @@ impl House {
 }
 
 /// The Observation, or the action that waits.
-pub(crate) fn either(submitted: Submitted) -> Result<Observation, Action> {
+pub(crate) fn either(submitted: Submitted) -> Result<Observation, Box<Action>> {
     match submitted {
         Submitted::Done(observation) => Ok(observation),
-        Submitted::Waiting(action) => Err(action),
+        Submitted::Waiting(action) => Err(Box::new(action)),
     }
 }

@@ -81,7 +81,10 @@ fn a_plan_waits_for_a_decision_and_tells_who_made_it_and_with_what_words() {
     assert_eq!(shown["steps"][1]["effects"], "external");
     assert_eq!(shown["steps"][1]["capability"], "fake.write");
     assert_eq!(shown["steps"][1]["scope"]["limits"]["memory"], "32MiB");
-    assert_eq!(card.offers.iter().map(|offer| offer.id.as_str()).collect::<Vec<_>>(), ["once", "decline", "decline-and-stop"]);
+    assert_eq!(
+        card.offers.iter().map(|offer| offer.id.as_str()).collect::<Vec<_>>(),
+        ["once", "decline", "decline-and-stop"]
+    );
     house.answer(approval(&action), "once", Some("go on")).unwrap();
     let seen = done(house.resume(&action));
     assert_eq!(seen.outcome.code, None, "{:?}", seen.outcome);

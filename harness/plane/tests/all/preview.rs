@@ -30,7 +30,8 @@ fn the_preview_is_an_action_of_its_own_with_the_arguments_that_it_names() {
     assert_eq!((&preview.principal, &preview.task), (&action.principal, &action.task));
     assert_eq!((preview.state, preview.right.clone()), (ActionState::Succeeded, Some(Right::Policy)));
     assert_ne!(preview.plan, action.plan, "it has a plan of its own");
-    let decided = |logged: &glovebox_events::Logged| matches!(&logged.event.what, What::Decided { at: DecidedAt::Plan, .. });
+    let decided =
+        |logged: &glovebox_events::Logged| matches!(&logged.event.what, What::Decided { at: DecidedAt::Plan, .. });
     assert!(house.of_action(&preview.id).iter().any(decided), "it has a verdict of its own");
     assert_eq!(house.arguments(&preview.id), json!({ "target": "shop" }));
     assert_eq!(house.ground.ran(&action.id), 0, "what is looked at first ran");

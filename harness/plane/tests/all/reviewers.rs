@@ -60,7 +60,7 @@ fn house(setup: &Setup, verdict: &'static str) -> House {
     house
 }
 
-fn sent(house: &House, asking: Asking) -> Result<Observation, Action> {
+fn sent(house: &House, asking: Asking) -> Result<Observation, Box<Action>> {
     let mut submission = house.asked("fake.write", r#"{"count":1}"#);
     submission.asking = asking;
     let went = either(house.send(submission).unwrap());
@@ -131,12 +131,14 @@ fn it_sees_what_it_needs_and_no_more_than_fits() {
 fn whatever_is_not_a_clear_yes_approves_nothing_and_each_has_its_own_end() {
     let denies = alone();
     let mut asks = alone();
-    asks.manifests[1] = ROBOT.replace("[contract]\n", "[contract]\nfilesystem = [{ guest = \"/workspace\", source = \"workspace\", access = \"write\" }]\n");
+    asks.manifests[1] = ROBOT.replace(
+        "[contract]\n",
+        "[contract]\nfilesystem = [{ guest = \"/workspace\", source = \"workspace\", access = \"write\" }]\n",
+    );
     let mut missing = alone();
     missing.manifests.pop();
-    let forbidden = alone().rules(&format!(
-        "{RULES}forbid (principal, action == Action::\"fake.robot@1.0.0\", resource);"
-    ));
+    let forbidden =
+        alone().rules(&format!("{RULES}forbid (principal, action == Action::\"fake.robot@1.0.0\", resource);"));
     for (case, setup, verdict, which) in [
         ("denies", &denies, NO, "reviewer-denied"),
         ("fails", &denies, "!broken", "reviewer-failed"),
@@ -149,7 +151,11 @@ fn whatever_is_not_a_clear_yes_approves_nothing_and_each_has_its_own_end() {
         for asking in [Asking::Leave, Asking::Never] {
             let house = house(setup, verdict);
             let seen = sent(&house, asking).unwrap();
-            assert_eq!((seen.outcome.kind, seen.outcome.which.as_deref()), (OutcomeKind::Declined, Some(which)), "{case}");
+            assert_eq!(
+                (seen.outcome.kind, seen.outcome.which.as_deref()),
+                (OutcomeKind::Declined, Some(which)),
+                "{case}"
+            );
             assert_eq!(house.ground.ran(&seen.action_id), 0, "{case}");
             assert!(house.pending().is_empty(), "{case}");
             assert_eq!(last(&house, &seen.action_id).reviews.len(), 1, "{case}");
@@ -271,7 +277,10 @@ fn nobody_else_is_a_reviewer_and_a_reviewer_is_nobody_else() {
     // A user of the class's name is not the class.
     let robot = house.service.approval(&person("u"), approval(&action)).unwrap();
     assert!(robot.classes.contains(&name("robot")));
-    let alone_house = self::house(&setup(&format!("[classes.owner]\nsubjects = [\"ann\"]\nassurance = \"same-user\"\n{ROBOT_CLASS}")), NO);
+    let alone_house = self::house(
+        &setup(&format!("[classes.owner]\nsubjects = [\"ann\"]\nassurance = \"same-user\"\n{ROBOT_CLASS}")),
+        NO,
+    );
     let action = sent(&alone_house, Asking::Leave).unwrap_err();
     let error = alone_house.reply(&person("robot"), None, offered(approval(&action), "once", None)).unwrap_err();
     assert_eq!(error.code, Code::NotEligible);
@@ -341,7 +350,8 @@ fn a_yes_without_a_review_behind_it_runs_nothing() {
         approval.reviews[0].action.clone_from(&yes);
     });
     assert_eq!(done(three.resume(&action)).outcome.code, Some(Code::SignatureInvalid));
-    for (house, action) in [(&one, ()), (&two, ()), (&three, ())].map(|(house, ())| (house, house.all_of("fake.write"))) {
+    for (house, action) in [(&one, ()), (&two, ()), (&three, ())].map(|(house, ())| (house, house.all_of("fake.write")))
+    {
         let forged = action.iter().filter(|action| action.end.as_ref().is_some_and(|end| end.code.is_some()));
         assert!(forged.map(|action| house.ground.ran(&action.id)).all(|ran| ran == 0));
     }
@@ -371,7 +381,10 @@ fn who_answers_first_is_heard_also_while_it_is_reviewed() {
 
 #[test]
 fn a_reviewer_that_says_no_is_not_outvoted_by_another() {
-    let two = format!("{ROBOT_CLASS}{}", ROBOT_CLASS.replace("classes.robot", "classes.second").replace("fake.robot", "fake.second"));
+    let two = format!(
+        "{ROBOT_CLASS}{}",
+        ROBOT_CLASS.replace("classes.robot", "classes.second").replace("fake.robot", "fake.second")
+    );
     let mut setup = setup(&two);
     setup.manifests.push(ROBOT.replace("fake.robot", "fake.second"));
     let says = |first: &'static str, second: &'static str| {

@@ -89,12 +89,13 @@ fn a_failed_verify_is_an_end_of_its_own_with_what_there_is_to_do() {
         ]
     );
     assert_eq!(house.now(&seen.action_id).state, ActionState::Failed);
-    assert!(house.all_of("fake.repair").is_empty() && house.all_of("fake.undo").is_empty(), "nothing is done by itself");
+    assert!(
+        house.all_of("fake.repair").is_empty() && house.all_of("fake.undo").is_empty(),
+        "nothing is done by itself"
+    );
     house.audit(&["s1"]);
 
-    let bare = DEPLOY
-        .replace("repair = \"fake.repair@1.0.0\"\n", "")
-        .replace("compensate = \"fake.undo@1.0.0\"\n", "");
+    let bare = DEPLOY.replace("repair = \"fake.repair@1.0.0\"\n", "").replace("compensate = \"fake.undo@1.0.0\"\n", "");
     let house = House::of(&Setup::of(&[&bare, PREVIEW, VERIFY]).rules(ALLOW));
     house.plays(Plays { verify: r#"{"holds":false}"#, ..PLAYS });
     let seen = done(house.send(house.asked("fake.deploy", ARGS)).unwrap());
@@ -158,8 +159,10 @@ fn a_verify_is_not_verified_and_a_preview_not_previewed() {
     assert_eq!(seen.verification.unwrap().verdict, Verified::Held);
     let looked = house.only("fake.verify");
     assert_eq!(house.seen(&looked.id).verification, None);
-    let circle = PREVIEW.replace("name = \"fake.preview\"", "name = \"fake.preview\"\npreview = \"fake.preview@1.0.0\"");
-    let house = House::of(&Setup::of(&[DEPLOY, &circle, VERIFY]).rules("@preview permit (principal, action, resource);"));
+    let circle =
+        PREVIEW.replace("name = \"fake.preview\"", "name = \"fake.preview\"\npreview = \"fake.preview@1.0.0\"");
+    let house =
+        House::of(&Setup::of(&[DEPLOY, &circle, VERIFY]).rules("@preview permit (principal, action, resource);"));
     house.plays(PLAYS);
     done(house.send(house.asked("fake.deploy", ARGS)).unwrap());
     assert_eq!(house.all_of("fake.preview").len(), 1);
@@ -178,7 +181,10 @@ fn what_was_interrupted_is_unknown_and_names_verify_as_the_next_step() {
     let seen = done(went.unwrap());
     assert_eq!((seen.outcome.kind, seen.outcome.which.as_deref()), (OutcomeKind::Unknown, Some("interrupted")));
     let next = &seen.next[0];
-    assert_eq!((next.kind, next.capability.as_ref().unwrap().to_string()), (NextKind::Verify, "fake.verify@1.0.0".into()));
+    assert_eq!(
+        (next.kind, next.capability.as_ref().unwrap().to_string()),
+        (NextKind::Verify, "fake.verify@1.0.0".into())
+    );
     assert!(house.all_of("fake.verify").is_empty(), "whoever wanted it stopped started another");
     let none = House::of(&Setup::of(&[WRITE]).rules(ALLOW));
     none.on_run(|_, _| glovebox_runtime::job::End::Interrupted);

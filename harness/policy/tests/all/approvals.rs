@@ -119,3 +119,69 @@ fn rules_tell_grants_from_answers_and_see_how_far_they_reach() {
     assert_eq!(decide(narrow, Source::Grant, GivenScope::Session), Verdict::Allow);
     assert_eq!(decide(narrow, Source::Grant, GivenScope::Rule), Verdict::Ask);
 }
+
+const ROBOT: &str = "[classes.person]\nsubjects = [\"*\"]\nassurance = \"console-login\"\n\
+     [classes.robot]\nreviewer = { capability = \"test.robot@1.0.0\", limit = \"9s\" }\n";
+
+/// The policy, with what it makes of the reviewer's yes as a test beside it.
+fn reviewed(condition: &str, verdict: &str) -> PolicySet {
+    let folder =
+        Folder::new(&format!("permit (principal, action in Action::\"run\", resource) when {{ {condition} }};"));
+    folder.put("approvers.toml", ROBOT);
+    let test = format!("[[test]]\nname = \"a\"\napproved = {{ class = \"robot\" }}\nexpect = \"{verdict}\"\n");
+    folder.put("tests/a.toml", &test);
+    folder.load(&[taking(json!({}))]).unwrap()
+}
+
+#[test]
+fn a_reviewer_is_eligible_only_where_no_person_is_demanded() {
+    let world = World::new(taking(json!({})));
+    for (condition, classes) in [
+        ("context has approval", &["person", "robot"][..]),
+        ("context has approval && context.approval.source == \"person\"", &["person"]),
+        ("context has approval && context.approval.at_least.contains(\"console-login\")", &["person"]),
+        ("context has approval && context.approval.source == \"reviewer\"", &["robot"]),
+    ] {
+        let enough = if classes.contains(&"robot") { "allow" } else { "ask" };
+        let set = reviewed(condition, enough);
+        assert_eq!(names(&world.decide(&set).classes), classes, "{condition}");
+        let robot: Name = "robot".parse().unwrap();
+        let given = Given {
+            approver: "robot",
+            assurance: Assurance::SameUser,
+            classes: std::slice::from_ref(&robot),
+            source: Source::Reviewer,
+            scope: GivenScope::Once,
+        };
+        let verdict = set.decide(&Facts { approval: Some(given), ..world.facts() }).verdict;
+        assert_eq!(verdict == Verdict::Allow, classes.contains(&"robot"), "{condition}");
+        // Where the requester wants a person, it never is.
+        let wanted = Facts { always_ask: true, ..world.facts() };
+        assert!(!set.decide(&wanted).classes.contains(&robot), "{condition}");
+        let verdict = set.decide(&Facts { approval: Some(given), always_ask: true, ..world.facts() }).verdict;
+        assert_ne!(verdict, Verdict::Allow, "{condition}");
+    }
+}
+
+#[test]
+fn nobody_stands_for_a_reviewer_and_it_stands_for_nobody() {
+    let world = World::new(taking(json!({})));
+    let set = reviewed("context has approval", "allow");
+    let reviewers = set.reviewers();
+    assert_eq!(reviewers.len(), 1);
+    assert_eq!(
+        (reviewers[0].class.as_str(), reviewers[0].capability.to_string()),
+        ("robot", "test.robot@1.0.0".into())
+    );
+    assert_eq!(set.classes_of("robot", Assurance::Passkey, &world.principal).len(), 1, "a user of that name");
+    let both: [Name; 2] = ["robot".parse().unwrap(), "person".parse().unwrap()];
+    let decide = |approver, source, classes: &[Name], assurance| {
+        let given = Given { approver, assurance, classes, source, scope: GivenScope::Once };
+        set.decide(&Facts { approval: Some(given), ..world.facts() }).verdict
+    };
+    let (low, high) = (Assurance::SameUser, Assurance::Passkey);
+    assert_eq!(decide("robot", Source::Reviewer, &both[..1], low), Verdict::Allow);
+    assert_eq!(decide("robot", Source::Reviewer, &both[1..], high), Verdict::Ask);
+    assert_eq!(decide("ann", Source::Reviewer, &both, high), Verdict::Ask);
+    assert_eq!(decide("robot", Source::Person, &both[..1], high), Verdict::Ask);
+}

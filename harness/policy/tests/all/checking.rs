@@ -85,6 +85,18 @@ fn a_policy_that_can_ask_nobody_is_warned_about() {
 }
 
 #[test]
+fn a_reviewer_that_is_not_registered_is_warned_about() {
+    let folder = Folder::new("permit (principal, action, resource) when { context has approval };");
+    let robot = "[classes.robot]\nreviewer = { capability = \"test.tool@1.0.0\", limit = \"9s\" }\n";
+    folder.put("approvers.toml", robot);
+    let warned = |tools: &[env_contracts::Manifest]| {
+        let report = check(Some(folder.0.path()), tools).unwrap();
+        report.warnings.iter().any(|warning| warning.message.contains("the class approves nothing"))
+    };
+    assert!(warned(&[]) && !warned(&[taking(json!({}))]));
+}
+
+#[test]
 fn a_report_goes_on_after_a_problem_and_is_data() {
     let folder = Folder::new("permit (principal, action, resource) when { context.no }; ");
     folder.put("more.cedar", "permit (");

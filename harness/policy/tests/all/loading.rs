@@ -80,6 +80,26 @@ fn approvers_and_tests_are_refused_with_their_line_too() {
     for (file, text, place, message) in [
         ("approvers.toml", "[classes.a]\nsubjects = [\"*\"]\nassurance = \"high\"", "approvers.toml:3", "high"),
         ("approvers.toml", "[classes.a]\nsubjects = []\nassurance = \"passkey\"", "approvers.toml", "no subjects"),
+        ("approvers.toml", "[classes.a]\nsubjects = [\"*\"]", "approvers.toml", "no `assurance`"),
+        (
+            "approvers.toml",
+            "[classes.a]\nsubjects = [\"*\"]\nreviewer = { capability = \"a.b@1.0.0\", limit = \"9s\" }",
+            "approvers.toml",
+            "not both",
+        ),
+        (
+            "approvers.toml",
+            "[classes.a]\nassurance = \"passkey\"\nreviewer = { capability = \"a.b@1.0.0\", limit = \"9s\" }",
+            "approvers.toml",
+            "a reviewer is no person",
+        ),
+        (
+            "approvers.toml",
+            "[classes.a]\nreviewer = { capability = \"a.b@1.0.0\", limit = \"1h\" }",
+            "approvers.toml",
+            "`limit` is more than nothing and at most",
+        ),
+        ("approvers.toml", "[classes.a]\nreviewer = { capability = \"a.b\", limit = \"9s\" }", "approvers.toml:2", ""),
         (
             "approvers.toml",
             "[classes.a]\nsubjects = [\"a b\"]\nassurance = \"passkey\"",
