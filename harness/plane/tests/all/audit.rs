@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use env_contracts::{Digest, Id, Verdict};
 use glovebox_events::{Answered, ApprovalState, GrantScope, Logged, Right, What};
-use glovebox_plane::machine::replay;
+use glovebox_plane::machine::{Live, replay};
 use glovebox_store::{ApprovalFilter, EventFilter, EventsOf, GrantFilter, Options, Sqlite};
 
 use crate::house::{House, id, name};
@@ -81,6 +81,12 @@ impl House {
         let beside = Sqlite::open(&self.path("state"), &Options { create: false }).unwrap().derived().unwrap();
         assert_eq!(beside, Vec::<String>::new(), "the tables beside the log are not what it adds up to");
 
+        let mut known = Live::default();
+        for logged in &log {
+            begins_where_its_task_is(&known, logged);
+            known.add(logged).unwrap();
+        }
+
         let mut rights: BTreeMap<Id, Digest> = BTreeMap::new();
         let mut consumed = BTreeSet::new();
         let (mut answers, mut granted) = (BTreeMap::new(), BTreeMap::new());
@@ -140,4 +146,22 @@ impl House {
         let open = live.actions.values().filter_map(|action| Some(action.pending()?.id.clone()));
         assert_eq!(open.collect::<BTreeSet<_>>(), self.pending(), "a question was lost");
     }
+}
+
+/// Nothing begins in a turn that is over, for a goal that is another's, in a
+/// task that is over or is being stopped. What can change nothing is written
+/// down late, with its end.
+fn begins_where_its_task_is(known: &Live, logged: &Logged) {
+    let What::Claimed { right, .. } = &logged.event.what else { return };
+    let action = &known.actions[&(logged.log.tenant.clone(), logged.event.action.clone().unwrap())];
+    let Some(task) = known.tasks.get(&(logged.log.tenant.clone(), action.task.clone())) else { return };
+    if action.effects == Some(env_contracts::DerivedEffects::None) {
+        return;
+    }
+    assert_eq!(task.state, glovebox_events::TaskState::Open, "{} began in a task that is over", action.id);
+    assert!(task.stopping().is_none(), "{} began after an interrupt was received", action.id);
+    assert_eq!(action.goal.unwrap_or(1), task.goal.version, "{} began for another goal", action.id);
+    let approved = matches!(right, Right::Approval { .. });
+    let open = task.open_turn().map(|turn| turn.number);
+    assert!(approved || action.turn.is_none() || action.turn == open, "{} began in a turn that is over", action.id);
 }

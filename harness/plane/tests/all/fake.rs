@@ -24,6 +24,9 @@ pub(crate) struct Scripted {
     pub(crate) ran: PathBuf,
     /// Whether there are private layers over a workspace here.
     pub(crate) overlay: bool,
+    /// Whatever is prepared for a run has one of these: cells, members of a
+    /// pool.
+    pub(crate) held: Arc<()>,
 }
 
 impl Backend for Scripted {
@@ -46,7 +49,8 @@ impl Backend for Scripted {
         _: &'a Contract,
         _: &'a (dyn Fn(&str) + Send + Sync),
     ) -> BoxFuture<'a, Result<Prepared, Problem>> {
-        Box::pin(async { Ok(Box::new(()) as Prepared) })
+        let held = self.held.clone();
+        Box::pin(async move { Ok(Box::new(held) as Prepared) })
     }
 
     fn run(&self, cleared: Cleared, mut ports: Ports) -> BoxFuture<'_, RunReport> {

@@ -55,6 +55,8 @@ pub(crate) struct Ground {
     pub(crate) clock: Arc<TestClock>,
     pub(crate) tokio: tokio::runtime::Runtime,
     script: Arc<Mutex<Arc<Script>>>,
+    /// What is prepared for runs.
+    pub(crate) held: Arc<()>,
 }
 
 impl Ground {
@@ -73,7 +75,7 @@ impl Ground {
         let script: Arc<Mutex<Arc<Script>>> = Arc::new(Mutex::new(Arc::new(|_, _| panic!("nothing should run"))));
         let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
         let clock = Arc::new(TestClock(AtomicU64::new(START_MS)));
-        Arc::new(Self { dir, _temporary: temporary, clock, tokio, script })
+        Arc::new(Self { dir, _temporary: temporary, clock, tokio, script, held: Arc::default() })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -183,7 +185,7 @@ impl House {
         let state = ground.path("state");
         fs_err::create_dir_all(&state).unwrap();
         let (script, ran, overlay) = (ground.script.clone(), ground.path("ran"), setup.overlay);
-        let scripted = Scripted { script, ran, overlay };
+        let scripted = Scripted { script, ran, overlay, held: ground.held.clone() };
         let (runtime, authority) = Runtime::new(vec![Arc::new(scripted)]);
         let builtin =
             |manifest: &String| Builtin { manifest: format!("{HEAD}{manifest}").leak(), component: setup.component };

@@ -7,15 +7,19 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use env_contracts::{Id, Observation};
-use glovebox_events::Action;
-use glovebox_plane::{Answering, PolicySource as _, Reply, Signed, Submission, Submitted, Unwatched};
+use glovebox_events::{Action, Task};
+use glovebox_plane::{
+    Answering, Interrupting, NewQuestion, OpenTurn, PolicySource as _, Reply, Saying, Signed, Submission, Submitted,
+    Target, Unwatched,
+};
 use glovebox_runtime::Stop;
-use glovebox_store::ActionFilter;
+use glovebox_store::{ActionFilter, QuestionFilter};
 use proptest::prelude::*;
 
 use crate::between::{Between, Moment};
 use crate::fake::{TOOL, WRITE};
 use crate::house::{CLASSES, Ground, House, Setup, id, name, offered, person, put_policy};
+use crate::loops::{about, called, coder, new_task, picks};
 
 const ASK: &str = "permit (principal, action, resource) when { context has approval };\n\
      permit (principal, action, resource) when { context.effects == \"none\" };";
@@ -29,8 +33,24 @@ enum Move {
     Submit {
         count: u8,
         key: Option<u8>,
+        turn: bool,
     },
+    /// Below, by an agent that was called.
+    Child(u8),
     Harmless,
+    Turn,
+    Steer,
+    Goal,
+    Ask(u8),
+    /// Somebody answers a question: a person, or an agent.
+    Tell {
+        of: u8,
+        agent: bool,
+    },
+    Interrupt {
+        target: u8,
+        soft: bool,
+    },
     Resume(u8),
     Answer {
         of: u8,
@@ -97,13 +117,21 @@ impl Process {
     }
 
     fn actions(&self) -> Vec<Action> {
-        let filter = ActionFilter { session: Some(id("s1")), ..ActionFilter::default() };
-        self.house.store.actions(&name("local"), &filter).map(|page| page.items).unwrap_or_default()
+        let of = |session: &str| {
+            let filter = ActionFilter { session: Some(id(session)), ..ActionFilter::default() };
+            self.house.store.actions(&name("local"), &filter).map(|page| page.items).unwrap_or_default()
+        };
+        [of("s1"), of("s2")].concat()
     }
 
     fn action(&self, number: u8) -> Option<Action> {
         let actions = self.actions();
         actions.get(usize::from(number) % actions.len().max(1)).cloned()
+    }
+
+    /// The turn that the task is in, or was.
+    fn task(&self) -> Option<Task> {
+        self.house.store.task(&name("local"), &id("t1")).ok()?.record
     }
 
     fn request(&self, count: u8, key: Option<u8>) -> Submission {
@@ -123,7 +151,57 @@ impl Process {
         let service = &self.house.service;
         let (watch, stop) = (Arc::new(Unwatched), Stop::default());
         match step {
-            Move::Submit { count, key } => drop(service.submit(self.request(*count, *key), watch, &stop).await),
+            Move::Submit { count, key, turn } => {
+                let mut submission = self.request(*count, *key);
+                let now = self.task().and_then(|task| task.turn).filter(|_| *turn);
+                submission.context.turn = now.map(|turn| turn.number);
+                drop(service.submit(submission, watch, &stop).await);
+            }
+            Move::Child(count) => {
+                let mut submission = self.request(*count, None);
+                submission.principal = called("helper", &["coder"]);
+                (submission.context.session, submission.context.task) = (id("s2"), id("t2"));
+                drop(service.submit(submission, watch, &stop).await);
+            }
+            Move::Turn => {
+                let Some(task) = self.task() else { return };
+                let expected_turn = task.turn.as_ref().map_or(0, |turn| turn.number);
+                let open = OpenTurn { task: id("t1"), expected_turn, goal_version: task.goal.version, key: None };
+                drop(service.open_turn(&coder(), open).await);
+            }
+            Move::Steer => drop(service.say(&person("u"), &id("t1"), Saying::Steer("this way")).await),
+            Move::Goal => drop(service.say(&person("u"), &id("t1"), Saying::Goal("something else")).await),
+            Move::Ask(topic) => {
+                let child = *topic > 1;
+                let who = if child { called("helper", &["coder"]) } else { coder() };
+                let task = id(if child { "t2" } else { "t1" });
+                let asking = NewQuestion { task, ..about(&format!("topic-{topic}"), None) };
+                drop(service.ask(&who, asking).await);
+            }
+            Move::Tell { of, agent } => {
+                let filter = QuestionFilter::default();
+                let page = self.house.store.questions(&name("local"), &filter).map(|page| page.items);
+                let questions = page.unwrap_or_default();
+                let Some(question) = questions.get(usize::from(*of) % questions.len().max(1)) else { return };
+                let who = if *agent { coder() } else { person("u") };
+                drop(service.answer_question(&who, &question.id, picks("one"), &name("test")).await);
+            }
+            Move::Interrupt { target, soft } => {
+                let target = match target % 6 {
+                    0 => Target::Turn(id("t1")),
+                    1 => Target::Task(id("t2")),
+                    2 => Target::Session(id("s2")),
+                    3 => Target::Session(id("s1")),
+                    4 => Target::Tree(id("s1")),
+                    _ => match self.action(*target) {
+                        Some(action) => Target::Action(action.id),
+                        None => return,
+                    },
+                };
+                let grace = soft.then_some(Duration::from_secs(1));
+                let asked = Interrupting { target, grace, reason: None };
+                drop(service.interrupt(&person("u"), asked).await);
+            }
             Move::Harmless => drop(service.submit(self.house.asked("fake.tool", "{}"), watch, &stop).await),
             Move::Resume(number) => {
                 let Some(action) = self.action(*number) else { return };
@@ -168,11 +246,19 @@ impl Process {
 
 fn moves() -> impl Strategy<Value = Move> {
     let one = prop_oneof![
-        5 => (0u8..3, proptest::option::weighted(0.3, 0u8..2)).prop_map(|(count, key)| Move::Submit { count, key }),
+        5 => (0u8..3, proptest::option::weighted(0.3, 0u8..2), any::<bool>())
+            .prop_map(|(count, key, turn)| Move::Submit { count, key, turn }),
+        1 => (0u8..3).prop_map(Move::Child),
+        2 => Just(Move::Turn),
+        1 => Just(Move::Steer),
+        1 => Just(Move::Goal),
+        2 => (0u8..4).prop_map(Move::Ask),
+        2 => (any::<u8>(), any::<bool>()).prop_map(|(of, agent)| Move::Tell { of, agent }),
+        1 => (any::<u8>(), any::<bool>()).prop_map(|(target, soft)| Move::Interrupt { target, soft }),
         1 => Just(Move::Harmless),
         6 => any::<u8>().prop_map(Move::Resume),
         6 => (any::<u8>(), prop_oneof![
-            4 => Just("once"), 1 => Just("session"), 1 => Just("task"), 1 => Just("decline"), 1 => Just("decline-and-stop")
+            4 => Just("once"), 1 => Just("session"), 1 => Just("task"), 1 => Just("turn"), 1 => Just("decline"), 1 => Just("decline-and-stop")
         ]).prop_map(|(of, offer)| Move::Answer { of, offer }),
         1 => (any::<u8>(), 0u8..4).prop_map(|(of, count)| Move::Edit { of, count }),
         1 => any::<u8>().prop_map(Move::Cancel),
@@ -193,6 +279,9 @@ fn moves() -> impl Strategy<Value = Move> {
     ]
 }
 
+/// Whose log is looked at.
+const SESSIONS: [&str; 2] = ["s1", "s2"];
+
 /// Two processes over one folder.
 struct World {
     ground: Arc<Ground>,
@@ -206,6 +295,11 @@ impl World {
         let setup = Setup::of(&[WRITE, TOOL]).rules(ASK);
         let processes = [Process::start(&ground, &setup), Process::start(&ground, &setup)];
         fs_err::write(ground.path("workspace/t.sh"), "0").unwrap();
+        let house = &processes[0].house;
+        house.open_task();
+        house.open_session(&called("helper", &["coder"]), "s2", Some("s1"));
+        let child = new_task("t2", "s2", glovebox_events::Budget::default());
+        house.block_on(house.service.open_task(&called("helper", &["coder"]), child)).unwrap();
         Self { ground, setup, processes }
     }
 
@@ -237,7 +331,7 @@ impl World {
         self.restart(0);
         self.restart(1);
         let [last, _] = &self.processes;
-        last.house.audit(&["s1"]);
+        last.house.audit(&SESSIONS);
         let before = self.ground.runs();
         self.ground.tokio.block_on(last.house.service.recover()).unwrap();
         for action in last.actions() {
@@ -258,7 +352,18 @@ impl World {
             assert!(seen.is_some(), "it does not end: {:?}", last.house.now(&action.id));
         }
         assert!(last.house.pending().is_empty());
-        last.house.audit(&["s1"]);
+        self.ground.clock.forward(Duration::from_secs(48 * 3600));
+        self.ground.tokio.block_on(last.house.service.recover()).unwrap();
+        self.ground.tokio.block_on(last.carry(&Move::Turn));
+        self.ground.tokio.block_on(last.carry(&Move::Turn));
+        let questions = last.house.store.questions(&name("local"), &QuestionFilter::default()).unwrap();
+        for question in questions.items.iter().filter(|question| question.task == id("t1")) {
+            assert!(question.told.is_some(), "nobody was told of {question:?}");
+        }
+        for task in ["t1", "t2"].map(|task| last.house.task_named(task)) {
+            assert!(task.stopping().is_none() && task.steers.is_empty(), "{task:?}");
+        }
+        last.house.audit(&SESSIONS);
     }
 }
 

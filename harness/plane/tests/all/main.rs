@@ -5,6 +5,7 @@
 
 mod audit;
 mod between;
+mod budgets;
 mod changed;
 mod children;
 mod crash;
@@ -32,6 +33,8 @@ mod preview;
 mod profiles;
 mod questions;
 mod registry;
+mod release;
+mod resumption;
 mod saying;
 mod results;
 mod reviewers;
