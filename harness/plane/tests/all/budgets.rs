@@ -125,8 +125,8 @@ fn who_waits_for_a_person_holds_no_room_no_slot_no_cell_and_no_run_folder() {
     let tool = WRITE.replace("memory = \"64MiB\"", "memory = \"512MiB\", concurrency = 1");
     let house = House::of(&Setup::of(&[&tool]).rules(rules));
     let idle = Arc::strong_count(&house.ground.held);
-    let held = house.ground.held.clone();
-    let counted = move || Arc::strong_count(&held) - 1;
+    let held = Arc::downgrade(&house.ground.held);
+    let counted = move || held.strong_count();
     let during = counted.clone();
     house.on_run(move |_, _| {
         assert!(during() > idle, "this test proves nothing: a run holds nothing");

@@ -32,6 +32,7 @@ mod plans;
 mod preview;
 mod profiles;
 mod questions;
+mod races;
 mod registry;
 mod release;
 mod resumption;

@@ -121,7 +121,7 @@ fn carry(house: &House, step: &Move) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn an_approved_draft_never_releases(steps in proptest::collection::vec(moves(), 10..40)) {
