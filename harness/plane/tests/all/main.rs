@@ -10,7 +10,11 @@ mod changed;
 mod children;
 mod crash;
 mod decisions;
+<<<<<<< HEAD
 mod edits;
+=======
+mod deeds;
+>>>>>>> 73b1297 (The tests of the machines in three files)
 mod fake;
 mod followups;
 mod forged;
@@ -35,6 +39,7 @@ mod questions;
 mod races;
 mod registry;
 mod release;
+mod replayed;
 mod resumption;
 mod saying;
 mod results;
