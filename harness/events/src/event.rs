@@ -4,8 +4,8 @@ use env_contracts::{CapabilityRef, DerivedEffects, Digest, Id, Name, Principal, 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, Approval, Asks, End, Grant, Halt, KeyClaim, Previewed, QuestionEvent, Review, Right, SessionEvent, StopAsked,
-    TaskEvent,
+    Answer, Approval, Asks, End, Grant, Halt, KeyClaim, Previewed, QuestionEvent, Review, Right, SessionEvent,
+    StopAsked, TaskEvent,
 };
 
 /// Whose log: one for each session of a tenant.

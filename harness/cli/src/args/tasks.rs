@@ -187,7 +187,9 @@ pub(crate) enum TaskCommand {
         proposal: ProposalArgs,
     },
     /// End it: `done` where its goal is reached, else `failed`.
-    #[command(after_help = "Examples:\n  glovebox task end docs done\n  glovebox task end docs failed --why 'no access'")]
+    #[command(
+        after_help = "Examples:\n  glovebox task end docs done\n  glovebox task end docs failed --why 'no access'"
+    )]
     End {
         /// The task.
         id: Id,
@@ -461,7 +463,9 @@ pub(crate) enum QuestionsCommand {
         who: WhoArgs,
     },
     /// Say that this front end can't ask it, or take it back.
-    #[command(after_help = "Examples:\n  glovebox questions withdraw QUESTION\n  glovebox questions withdraw QUESTION --unsupported")]
+    #[command(
+        after_help = "Examples:\n  glovebox questions withdraw QUESTION\n  glovebox questions withdraw QUESTION --unsupported"
+    )]
     Withdraw {
         /// The question.
         id: Id,

@@ -52,8 +52,7 @@ pub(crate) fn run(command: QuestionsCommand, config: &Config) -> Result<ExitCode
             let text: QuestionText = serde_json::from_str(&read(&file)?)
                 .map_err(|error| Problem::new(Code::QuestionRefused, format!("the question: {error}")))?;
             let millis = |span: Span| u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX);
-            let asked =
-                NewQuestion { task, turn, topic, text, induced_by, lasts_ms: lasts.map(millis) };
+            let asked = NewQuestion { task, turn, topic, text, induced_by, lasts_ms: lasts.map(millis) };
             shown(&tokio.block_on(service.ask(&by, asked))?, true)
         }
         QuestionsCommand::PassOn { id, who } => {
@@ -109,7 +108,14 @@ fn written(view: &QuestionView) -> std::io::Result<()> {
     let mut out = anstream::stdout().lock();
     let question = &view.question;
     let by = question.principal.agent.as_ref().unwrap_or(&question.principal.user);
-    writeln!(out, "{}  {}  {}  task {}  asked by {by}", question.id, question.state.as_str(), question.topic, question.task)?;
+    writeln!(
+        out,
+        "{}  {}  {}  task {}  asked by {by}",
+        question.id,
+        question.state.as_str(),
+        question.topic,
+        question.task
+    )?;
     if !question.principal.chain.is_empty() {
         let chain: Vec<&str> = question.principal.chain.iter().map(env_contracts::Name::as_str).collect();
         writeln!(out, "  called by {}", chain.join(" > "))?;

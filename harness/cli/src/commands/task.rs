@@ -106,7 +106,14 @@ fn written(view: &TaskView) -> std::io::Result<()> {
     let task = &view.task;
     let mut out = anstream::stdout().lock();
     let by = task.principal.agent.as_ref().unwrap_or(&task.principal.user);
-    writeln!(out, "{}  {}  session {}  opened by {by} {}", task.state.as_str(), task.id, task.session, when(task.opened_ms))?;
+    writeln!(
+        out,
+        "{}  {}  session {}  opened by {by} {}",
+        task.state.as_str(),
+        task.id,
+        task.session,
+        when(task.opened_ms)
+    )?;
     let text = |text: &Option<String>| escaped_line(text.as_deref().unwrap_or("(erased)"));
     writeln!(out, "  goal {}: {}", view.goal.version, text(&view.goal.text))?;
     for constraint in &view.constraints {
@@ -127,8 +134,9 @@ fn written(view: &TaskView) -> std::io::Result<()> {
         writeln!(out, "  the loop has to plan anew: {}", why.join(", "))?;
     }
     if let Some(interrupt) = &task.interrupt {
-        let stopped =
-            interrupt.stopped_ms.map_or_else(|| "something still runs".to_owned(), |at| format!("stopped {}", when(at)));
+        let stopped = interrupt
+            .stopped_ms
+            .map_or_else(|| "something still runs".to_owned(), |at| format!("stopped {}", when(at)));
         writeln!(out, "  interrupted by {} at {}: {stopped}", interrupt.by, when(interrupt.at_ms))?;
     }
     let budget = &view.budget;

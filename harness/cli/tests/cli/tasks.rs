@@ -46,7 +46,7 @@ fn a_loop_is_told_at_each_turn_what_was_said_meanwhile() {
     not_opened(&house, "0", "1", 46, "turn-conflict", "turn 1");
 
     let read = ["--session", "s", "--task", "t", "--turn", "1", "--agent", "coder"];
-        let count = [&["run", "text.count", "--arg", "path=a.txt", "--workspace", "."][..], &read].concat();
+    let count = [&["run", "text.count", "--arg", "path=a.txt", "--workspace", "."][..], &read].concat();
     let counted = house.json(&count);
     assert_eq!(counted["data"]["lines"], 2);
     let told = ["turn", "tell", "t", "text", "the parser is small", "--turn", "1", "--parents"];

@@ -242,6 +242,10 @@ impl Store for Seen {
         self.store.stopping(limit)
     }
 
+    fn stopping_sessions(&self, limit: u32) -> Result<Vec<Session>, Problem> {
+        self.store.stopping_sessions(limit)
+    }
+
     fn question(&self, tenant: &Name, id: &Id) -> Result<Option<Question>, Problem> {
         self.store.question(tenant, id)
     }

@@ -1,9 +1,7 @@
 //! Answering: what a person decided, recorded once.
 
 use env_contracts::{Code, Digest, Id, Problem, Scope};
-use glovebox_events::{
-    Action, Answer, Answered, Approval, ApprovalState, Control, Grant, PayloadRole, What,
-};
+use glovebox_events::{Action, Answer, Answered, Approval, ApprovalState, Control, Grant, PayloadRole, What};
 use glovebox_store::Record;
 use serde::Serialize;
 
@@ -196,7 +194,6 @@ impl ActionService {
         let approval = self.that_approval(&action, &reply.approval)?;
         Ok(Settled { approval, action, grant, repeated: false })
     }
-
 }
 
 /// An approval that is over stays so: whoever tries the same answer again

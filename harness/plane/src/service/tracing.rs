@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use env_contracts::{Digest, Id, Name, Principal, Problem, Verdict};
-use glovebox_events::{
-    Answered, DecidedAt, Entry, Logged, QuestionEvent, Right, Task, TaskEvent, Told, What,
-};
+use glovebox_events::{Answered, DecidedAt, Entry, Logged, Origin, QuestionEvent, Right, Task, TaskEvent, Told, What};
 use glovebox_store::{EventFilter, EventsOf, SessionFilter, TaskFilter};
 use serde::Serialize;
 
@@ -224,7 +222,10 @@ impl Story<'_> {
             ),
             Told::Verified { holds, revision, .. } => {
                 let revision = revision.as_deref().unwrap_or("no revision named");
-                self.then(entry.id.as_str(), format!("{} ({revision})", if *holds { "holds" } else { "does not hold" }));
+                self.then(
+                    entry.id.as_str(),
+                    format!("{} ({revision})", if *holds { "holds" } else { "does not hold" }),
+                );
             }
             _ => {}
         }
@@ -237,7 +238,11 @@ impl Story<'_> {
                 let words: Option<super::QuestionText> =
                     self.words(&asked.text)?.map(|text| super::looking::decode(text.as_bytes())).transpose()?;
                 let by = asked.principal.agent.as_ref().unwrap_or(&asked.principal.user);
-                self.node(at_ms, id.to_string(), &[], by, "question", words.map(|words| words.question));
+                let parents = match &asked.origin {
+                    Origin::ToolOutput { action } => std::slice::from_ref(action),
+                    Origin::Loop => &[],
+                };
+                self.node(at_ms, id.to_string(), parents, by, "question", words.map(|words| words.question));
                 return Ok(());
             }
             QuestionEvent::Answered { answer } => {

@@ -38,7 +38,9 @@ impl Backend for Scripted {
         match clause {
             Clause::Egress(_) => Enforcement::refused("there is no network here", "leave it out"),
             Clause::Persistence(Persistence::Environment) => Enforcement::refused("nothing is kept", "`none`"),
-            Clause::Mount(mount) if mount.access == Access::Overlay && !self.overlay => Enforcement::refused("no overlay", "`read`"),
+            Clause::Mount(mount) if mount.access == Access::Overlay && !self.overlay => {
+                Enforcement::refused("no overlay", "`read`")
+            }
             _ => Enforcement::By("the test"),
         }
     }

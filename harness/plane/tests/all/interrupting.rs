@@ -115,7 +115,8 @@ fn a_soft_interrupt_lets_what_runs_end_by_itself_and_a_hard_one_is_heard_after_i
         while store.action(&name("local"), &bound.plan.action_id).unwrap().unwrap().stop.is_none() {
             std::thread::sleep(Duration::from_millis(2));
         }
-        std::thread::sleep(Duration::from_millis(50));
+        // Longer than it takes to hear of it.
+        std::thread::sleep(Duration::from_millis(400));
         seen_told.store(ports.stop.is_requested(), Ordering::SeqCst);
         returned("{}")
     });

@@ -10,11 +10,8 @@ mod changed;
 mod children;
 mod crash;
 mod decisions;
-<<<<<<< HEAD
-mod edits;
-=======
 mod deeds;
->>>>>>> 73b1297 (The tests of the machines in three files)
+mod edits;
 mod fake;
 mod followups;
 mod forged;
@@ -40,13 +37,13 @@ mod races;
 mod registry;
 mod release;
 mod replayed;
-mod resumption;
-mod saying;
 mod results;
+mod resumption;
 mod reviewers;
+mod saying;
 mod service;
 mod steps;
 mod stopping;
 mod story;
-mod verify;
 mod turns;
+mod verify;

@@ -187,9 +187,8 @@ impl Derived {
 impl Derived {
     /// Questions count for what a task asked.
     fn questions(&mut self, sql: &Connection) -> Result<(), Fault> {
-        let mut statement = sql.prepare(
-            "SELECT tenant, body FROM task_events JOIN logs USING (log) JOIN events USING (event)",
-        )?;
+        let mut statement =
+            sql.prepare("SELECT tenant, body FROM task_events JOIN logs USING (log) JOIN events USING (event)")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (tenant, body): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);

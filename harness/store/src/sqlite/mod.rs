@@ -19,6 +19,7 @@ mod writer;
 
 pub use open::VERSION;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -117,8 +118,8 @@ impl Sqlite {
 
     async fn order(&self, commit: Commit) -> Result<Vec<u64>, StoreError> {
         let commit = match self.desk.at_once(commit) {
-            Ok(answer) => return answer,
-            Err(commit) => commit,
+            ControlFlow::Break(answer) => return answer,
+            ControlFlow::Continue(commit) => commit,
         };
         let (order, answered) = self.desk.order(commit);
         let orders = self.orders.as_ref().ok_or_else(writer::gone)?;

@@ -2,6 +2,7 @@
 //! where nobody else does, and else a thread of its own. What waits for that one
 //! while the disk syncs is written by its next transaction together.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -78,23 +79,23 @@ impl Desk {
     /// Writes a commit on this very thread where nobody else writes or waits,
     /// in this process or another: to hand it over and to be woken takes as long
     /// as to write it. Gives it back where it has to wait for its turn.
-    pub(super) fn at_once(&self, commit: Commit) -> Result<Answer, Commit> {
+    pub(super) fn at_once(&self, commit: Commit) -> ControlFlow<Answer, Commit> {
         // What erases waits for readers afterwards.
         if self.crowded.load(Ordering::Relaxed) || erases(&commit) {
-            return Err(commit);
+            return ControlFlow::Continue(commit);
         }
         let mut writer = match self.writer.try_lock() {
             Ok(writer) => writer,
-            Err(TryLockError::WouldBlock) => return Err(commit),
-            Err(TryLockError::Poisoned(_)) => return Ok(Err(gone())),
+            Err(TryLockError::WouldBlock) => return ControlFlow::Continue(commit),
+            Err(TryLockError::Poisoned(_)) => return ControlFlow::Break(Err(gone())),
         };
         // Looked at with the connection in hand: whoever was here before us is
         // either counted or written.
         if self.waiting.load(Ordering::SeqCst) > 0 || !writer.begin_at_once() {
-            return Err(commit);
+            return ControlFlow::Continue(commit);
         }
         let answer = writer.write(&[&commit], true).pop();
-        Ok(answer.unwrap_or_else(|| Err(gone())))
+        ControlFlow::Break(answer.unwrap_or_else(|| Err(gone())))
     }
 
     /// The thread: until nobody can order any more.

@@ -64,7 +64,10 @@ async fn what_was_taken_out_put_in_or_changed_beside_the_log_is_found() {
         ),
         ("DELETE FROM tasks", "what task `task-1` used is not filed"),
         ("UPDATE tasks SET run_us = 0", "what task `task-1` used is not what the log adds up to"),
-        ("INSERT INTO tasks (tenant, task, actions, run_us, artifact_bytes) VALUES ('house', 'more', 1, 0, 0)", "what task `more` used is not what the log adds up to"),
+        (
+            "INSERT INTO tasks (tenant, task, actions, run_us, artifact_bytes) VALUES ('house', 'more', 1, 0, 0)",
+            "what task `more` used is not what the log adds up to",
+        ),
     ];
     for (sql, fault) in cases {
         assert_eq!(changed(&full().await, sql), [fault], "{sql}");

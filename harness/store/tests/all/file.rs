@@ -121,6 +121,8 @@ async fn documents_that_disagree_with_their_columns_are_found() {
         ("UPDATE actions SET body = 'no' WHERE id = 'a-00008'", "action a-00008 can't be read"),
         ("UPDATE actions SET turn = 1 WHERE id = 'a-00006'", "action a-00006 is filed as something else"),
         ("UPDATE sessions SET parent = NULL", "session s is filed as something else"),
+        ("UPDATE sessions SET stopping = 1", "session s is filed as something else"),
+        ("UPDATE questions SET opened_ms = 1", "question q is filed as something else"),
         ("UPDATE task_records SET state = 'done'", "task one is filed as something else"),
         ("UPDATE task_records SET stopping = 1", "task one is filed as something else"),
         ("UPDATE questions SET topic = 'size'", "question q is filed as something else"),

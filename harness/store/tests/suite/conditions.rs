@@ -5,6 +5,7 @@ use glovebox_events::{Halt, Owner, Revoked, What};
 use glovebox_store::{Commit, Condition, Conflict, Record, Store, StoreError, Thing};
 
 use super::made::*;
+use super::opened::*;
 
 pub(crate) fn conflict(answer: Result<Vec<u64>, StoreError>) -> Conflict {
     match answer {
@@ -188,6 +189,13 @@ pub(crate) async fn asks_and_calls_are_counted(store: &dyn Store) {
     store.commit(asks("s", 2001, 3)).await.unwrap();
     store.commit(asks("another", 0, 1)).await.unwrap();
     assert_eq!(conflict(store.commit(asks("another", 0, 0)).await), Conflict::Asks, "none at all");
+    // Questions are asked of people too.
+    let asking = task(&log("s"), "asking");
+    store.commit(open_task(&asking)).await.unwrap();
+    store.commit(open_question(&question(&asking, "window", "size"))).await.unwrap();
+    store.commit(asks("s", 0, 5)).await.unwrap();
+    assert_eq!(conflict(store.commit(asks("s", 0, 4)).await), Conflict::Asks);
+    store.commit(asks("s", 2001, 3)).await.unwrap();
     store.commit(calls("text.count", 0, 4)).await.unwrap();
     let many = Conflict::Calls { capability: of("text.count") };
     assert_eq!(conflict(store.commit(calls("text.count", 0, 3)).await), many);

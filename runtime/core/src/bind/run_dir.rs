@@ -44,11 +44,13 @@ impl Made {
         let failed = |path: &Path, error: std::io::Error| {
             crate::io_problem(&format!("cannot make `{}`", path.display()), Code::StateUnavailable, &error)
         };
-        let mut number = 1;
+        let (mut number, mut parent_made) = (1, false);
         loop {
             match rustix::fs::mkdir(&path, Mode::RWXU) {
                 Ok(()) => break,
-                Err(rustix::io::Errno::NOENT) if !parent.exists() => {
+                // Once: whoever else makes it now may be faster than a look.
+                Err(rustix::io::Errno::NOENT) if !parent_made => {
+                    parent_made = true;
                     crate::private_dir(parent).map_err(|error| failed(parent, error))?;
                 }
                 Err(rustix::io::Errno::EXIST) if number < MOST_NAMES => {

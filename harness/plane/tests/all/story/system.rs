@@ -151,7 +151,9 @@ pub(super) fn system(folder: &Path, bound: &Bound) -> End {
             }
             returned(&json!({ "change": format!("CR-{}", read(DRAFTS).lines().count()) }).to_string())
         }
-        "change.preview" => returned(&json!({ "version": version(), "changes": read(DRAFTS).lines().count() }).to_string()),
+        "change.preview" => {
+            returned(&json!({ "version": version(), "changes": read(DRAFTS).lines().count() }).to_string())
+        }
         "production.deploy" if text("version") != version() => played("!moved"),
         "production.deploy" => {
             let script = read(&format!("workspace/{}", text("script")));
