@@ -78,6 +78,9 @@ impl ActionService {
         }
         flight.journal.event(now, What::Reviewed { review: review.clone() })?;
         if review.verdict == Reviewed::Approved {
+            if let Some(refusal) = self.answerable(flight)? {
+                return Err(refusal.into());
+            }
             let answer = yes(approval, &reviewer.class, now)?;
             flight.journal.event(now, What::ApprovalAnswered { answer: Box::new(answer.clone()) })?;
             if flight.action().asks.runs() {

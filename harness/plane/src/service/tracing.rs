@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use env_contracts::{Digest, Id, Name, Principal, Problem, Verdict};
+<<<<<<< HEAD
 use glovebox_events::{Answered, DecidedAt, Entry, Logged, Origin, QuestionEvent, Right, Task, TaskEvent, Told, What};
+=======
+use glovebox_events::{Answered, DecidedAt, Entry, Logged, QuestionEvent, Right, Task, TaskEvent, Told, What};
+>>>>>>> 454282a (The yes of a reviewer comes too late where a person's would; loops read what a restart leaves)
 use glovebox_store::{EventFilter, EventsOf, SessionFilter, TaskFilter};
 use serde::Serialize;
 

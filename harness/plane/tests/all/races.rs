@@ -194,3 +194,43 @@ fn two_questions_that_are_merged_into_each_other_at_once_keep_an_answer() {
     assert_eq!((house.question(&one.id).merged_into, house.question(&two.id).merged_into), (None, Some(one.id)));
     house.audit(&["s1", "s2"]);
 }
+
+/// The reviewer says yes to something of a turn that ends while it looks, and
+/// whoever opened the next one died before they ended what waits.
+#[test]
+fn the_yes_of_a_reviewer_comes_too_late_when_the_turn_is_over() {
+    let ground = Ground::new();
+    let mut setup = Setup::of(&[WRITE, ROBOT]).rules(REVIEWED);
+    setup.approvers = "[classes.robot]\nreviewer = { capability = \"fake.robot@1.0.0\", limit = \"60s\" }\n".to_owned();
+    let house = House::open(&ground, &setup);
+    house.open_task();
+    house.turn();
+    let dying = House::open_over(&ground, &setup, |store| {
+        Between::over(store, |moment| !matches!(moment, Moment::After(number) if number >= 1))
+    });
+    let (service, handle) = (dying.service.clone(), ground.tokio.handle().clone());
+    house.on_run(move |bound, _| {
+        assert_eq!(bound.plan.capability.name.to_string(), "fake.robot", "it ran in a turn that is over");
+        let open = OpenTurn { task: id("t1"), expected_turn: 1, goal_version: 1, key: None };
+        handle.block_on(service.open_turn(&coder(), open)).unwrap_err();
+        returned(r#"{"verdict":"approve","reasons":[]}"#)
+    });
+    let seen = crate::house::done(house.send(house.in_turn("fake.write", "{}", 1)).unwrap());
+    assert_eq!(seen.outcome.to_string(), "interrupted(turn-closed)");
+    assert!(house.pending().is_empty());
+    house.audit(&["s1"]);
+}
+
+/// Everything is allowed with any approval; what changes nothing without.
+const REVIEWED: &str = "permit (principal, action, resource) when { context has approval };\n\
+     permit (principal, action, resource) when { context.effects == \"none\" && !resource.decision };\n";
+
+/// It changes nothing, so it runs without asking.
+const ROBOT: &str = r#"
+name = "fake.robot"
+entry = { kind = "tool" }
+input = { type = "object" }
+[contract]
+schema = "glovebox/contract/v1"
+limits = { wall = "60s", memory = "64MiB", output = "1MiB" }
+"#;
