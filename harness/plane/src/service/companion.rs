@@ -161,3 +161,49 @@ impl ActionService {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn contract(section: &str, value: &Value) -> Contract {
+        let mut contract = json!({ "schema": "glovebox/contract/v1" });
+        contract[section] = value.clone();
+        serde_json::from_value(contract).unwrap()
+    }
+
+    #[test]
+    fn a_preview_gets_what_looking_takes_and_no_more() {
+        let egress = |methods: Value| {
+            let mut rule = json!({ "host": "a.example.com", "ports": [443] });
+            rule["methods"] = methods;
+            ("network", json!({ "egress": [rule] }))
+        };
+        let mount =
+            |source: &str, access: &str| ("filesystem", json!([{ "guest": "/x", "source": source, "access": access }]));
+        for (section, value) in [
+            mount("workspace", "read"),
+            mount("workspace", "overlay"),
+            mount("scratch", "write"),
+            mount("outputs", "write"),
+            egress(json!(["GET", "HEAD"])),
+        ] {
+            assert_eq!(more_than_looking(&contract(section, &value)), None, "{value}");
+        }
+        let inject = json!({ "host": "a.example.com", "header": "authorization", "format": "Bearer {secret}" });
+        for ((section, value), why) in [
+            (("secrets", json!([{ "ref": "token", "inject": inject }])), "no secret"),
+            (egress(Value::Null), "only reads"),
+            (egress(json!(["GET", "POST"])), "only reads"),
+            (("identity", json!({ "delegation": "user" })), "in nobody's name"),
+            (("network", json!({ "ingress": [{ "port": 80, "protocol": "http" }] })), "listens to nobody"),
+            (mount("workspace", "write"), "changes nothing"),
+            (mount("host:/srv", "write"), "changes nothing"),
+        ] {
+            let said = more_than_looking(&contract(section, &value)).unwrap_or_default();
+            assert!(said.contains(why), "{value}: {said}");
+        }
+    }
+}

@@ -71,15 +71,19 @@ pub(crate) const PLAYS: Plays = Plays {
     verify: r#"{"holds":true,"why":"it answers"}"#,
 };
 
-/// A result, or `!kind` for a failure of the tool's.
+/// A result, or `!kind` for a failure of the tool's, with `{…}` as its
+/// details where they follow.
 pub(crate) fn played(text: &str) -> End {
     match text.strip_prefix('!') {
-        Some(kind) => End::Failed(ToolFailure {
-            kind: kind.to_owned(),
-            message: format!("it failed: {kind}"),
-            retryable: false,
-            details: None,
-        }),
+        Some(failure) => {
+            let (kind, details) = failure.split_at(failure.find('{').unwrap_or(failure.len()));
+            End::Failed(ToolFailure {
+                kind: kind.to_owned(),
+                message: format!("it failed: {kind}"),
+                retryable: false,
+                details: Some(details.to_owned()).filter(|details| !details.is_empty()),
+            })
+        }
         None => returned(text),
     }
 }

@@ -98,6 +98,10 @@ fn without_a_preview_or_with_a_failed_one_the_card_says_so_and_why() {
     failed.approve(&action);
     assert_eq!(done(failed.resume(&action)).outcome.code, None, "a person may decide without");
 
+    let torn = house(Plays { preview: r#"!half{"version":"v1"}"#, ..PLAYS });
+    let action = torn.waits("fake.deploy", ARGS);
+    assert_eq!(torn.arguments(&action.id).get("version"), None, "a failure saw no version");
+
     let blind = house(Plays { preview: r#"{"version":7}"#, ..PLAYS });
     let shown = blind.card_of(&blind.waits("fake.deploy", ARGS)).previewed.unwrap();
     assert!(shown.ok && shown.version.is_none() && shown.reason.unwrap().contains("version"));

@@ -148,6 +148,7 @@ fn whatever_is_not_a_clear_yes_approves_nothing_and_each_has_its_own_end() {
     for (case, setup, verdict, which) in [
         ("denies", &denies, NO, "reviewer-denied"),
         ("fails", &denies, "!broken", "reviewer-failed"),
+        ("fails with a yes", &denies, r#"!broken{"verdict":"approve"}"#, "reviewer-failed"),
         ("mumbles", &denies, r#"{"verdict":"yes"}"#, "reviewer-failed"),
         ("nothing", &denies, "{}", "reviewer-failed"),
         ("could do something", &asks, YES, "reviewer-failed"),

@@ -114,6 +114,18 @@ fn a_verify_that_can_not_run_or_says_nothing_leaves_the_outcome_and_a_notice() {
         ("deny", Setup::of(&[DEPLOY, PREVIEW, VERIFY]).rules(deny), PLAYS, true),
         ("gone", Setup::of(&[DEPLOY, PREVIEW]).rules(ALLOW), PLAYS, false),
         ("error", Setup::of(&[DEPLOY, PREVIEW, VERIFY]).rules(ALLOW), say("!unreachable"), true),
+        (
+            "error that says it held",
+            Setup::of(&[DEPLOY, PREVIEW, VERIFY]).rules(ALLOW),
+            say(r#"!half{"holds":true}"#),
+            true,
+        ),
+        (
+            "error that says it did not",
+            Setup::of(&[DEPLOY, PREVIEW, VERIFY]).rules(ALLOW),
+            say(r#"!half{"holds":false}"#),
+            true,
+        ),
         ("silent", Setup::of(&[DEPLOY, PREVIEW, VERIFY]).rules(ALLOW), say("{}"), true),
         ("vague", Setup::of(&[DEPLOY, PREVIEW, VERIFY]).rules(ALLOW), say(r#"{"holds":"yes"}"#), true),
     ] {
