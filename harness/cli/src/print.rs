@@ -89,6 +89,14 @@ pub(crate) fn observation(observation: &Observation) -> std::io::Result<()> {
         let (name, size) = (escaped_line(&artifact.name), artifact.size);
         writeln!(out, "  artifact {}  {name}  {size} bytes  {}", artifact.uri, escaped_line(&artifact.media_type))?;
     }
+    if let Some(found) = &observation.verification {
+        let why = found.why.as_ref().map_or_else(String::new, |why| format!(": {}", escaped_line(why)));
+        writeln!(out, "  verified by {}: {}{why}", found.capability, found.verdict)?;
+    }
+    for step in &observation.next {
+        let with = step.capability.as_ref().map_or_else(String::new, |capability| format!(" with {capability}"));
+        writeln!(out, "  next: {}{with}: {}", step.kind, escaped_line(&step.why))?;
+    }
     for notice in &observation.notices {
         writeln!(out, "  note: {}", escaped_line(&notice.message))?;
     }

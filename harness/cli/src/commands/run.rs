@@ -93,7 +93,7 @@ pub(super) fn drive(
     let submitted = runtime.block_on(async {
         tokio::spawn(interrupt(stop.clone()));
         // What a crash left is looked at by whoever comes next.
-        service.recover().await?;
+        Box::pin(service.recover()).await?;
         let watch = Watcher::new(progress.watch(), here, service, config);
         action(service, Arc::new(watch), stop).await
     });

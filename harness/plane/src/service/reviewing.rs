@@ -3,7 +3,9 @@
 //! time approves nothing.
 
 use env_contracts::{Code, Digest, Name, Observation, OutcomeKind, Plan, Principal, Problem};
-use glovebox_events::{Action, Answer, Answered, Approval, Approver, Control, GrantScope, Review, Reviewed, What};
+use glovebox_events::{
+    Action, Answer, Answered, Approval, Approver, Asks, Control, GrantScope, Review, Reviewed, What,
+};
 use glovebox_policy::{Decision, Reviewer};
 use glovebox_runtime::{Stop, algebra};
 use serde_json::{Map, Value, json};
@@ -39,17 +41,23 @@ impl ActionService {
     /// Whether nobody can decide here: neither a person, because none can be
     /// asked, nor a reviewer.
     pub(super) fn nobody_decides(&self, flight: &Flight, decision: &Decision) -> bool {
-        flight.asking == Asking::Never
-            && (flight.companion.is_some() || self.reviewers_of(&decision.classes).is_empty())
+        self.who_decides(flight, decision).is_empty()
     }
 
     /// The classes that can answer: where no person can be asked, those of
-    /// reviewers.
+    /// reviewers. A reviewer says yes once, and so gives no permission; and
+    /// nobody reviews what belongs to another action.
     pub(super) fn who_decides(&self, flight: &Flight, decision: &Decision) -> Vec<Name> {
-        match flight.asking {
-            Asking::Never => self.reviewers_of(&decision.classes).into_iter().map(|reviewer| reviewer.class).collect(),
-            Asking::Wait | Asking::Leave => decision.classes.clone(),
+        let mut classes = decision.classes.clone();
+        let reviewers = self.reviewers_of(&classes);
+        let reviews = |class: &Name| reviewers.iter().any(|reviewer| reviewer.class == *class);
+        if flight.action().asks == Asks::Permission || flight.companion.is_some() {
+            classes.retain(|class| !reviews(class));
         }
+        if flight.asking == Asking::Never {
+            classes.retain(reviews);
+        }
+        classes
     }
 
     /// Of these classes those that are reviewers.
@@ -252,12 +260,14 @@ fn judged(seen: Result<Observation, Problem>) -> (Reviewed, Vec<String>) {
     (verdict, reasons.filter_map(Value::as_str).take(MAX_REASONS).map(cut).collect())
 }
 
+/// A reviewer's words as one line: they can't pass for a line of ours.
 fn cut(text: &str) -> String {
+    let text = text.replace(char::is_control, " ");
     let mut end = text.len().min(MAX_REASON);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    if end < text.len() { format!("{} […]", &text[..end]) } else { text.to_owned() }
+    if end < text.len() { format!("{} […]", &text[..end]) } else { text }
 }
 
 /// A reviewer's yes: to this one thing, once.

@@ -3,11 +3,7 @@
 use std::collections::BTreeMap;
 
 use env_contracts::{Digest, Id, Name, Principal, Problem, Verdict};
-<<<<<<< HEAD
 use glovebox_events::{Answered, DecidedAt, Entry, Logged, Origin, QuestionEvent, Right, Task, TaskEvent, Told, What};
-=======
-use glovebox_events::{Answered, DecidedAt, Entry, Logged, QuestionEvent, Right, Task, TaskEvent, Told, What};
->>>>>>> 454282a (The yes of a reviewer comes too late where a person's would; loops read what a restart leaves)
 use glovebox_store::{EventFilter, EventsOf, SessionFilter, TaskFilter};
 use serde::Serialize;
 
@@ -176,7 +172,7 @@ impl Story<'_> {
                 self.turn = None;
                 let (by, id) = (self.task.principal.agent.as_ref().unwrap_or(&self.task.principal.user), &self.task.id);
                 let text = format!("for goal {}", turn.goal);
-                self.node(at_ms, Self::turn_node(turn.number), &[id.clone()], by, "turn", Some(text));
+                self.node(at_ms, Self::turn_node(turn.number), std::slice::from_ref(id), by, "turn", Some(text));
                 self.turn = Some(turn.number);
             }
             TaskEvent::TurnClosed { turn, why } => {

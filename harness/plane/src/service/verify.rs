@@ -110,12 +110,14 @@ fn judged(capability: CapabilityRef, seen: Result<Observation, Problem>) -> Veri
     }
 }
 
+/// A tool's words as one line: they can't pass for a line of ours.
 fn cut(text: &str) -> String {
+    let text = text.replace(char::is_control, " ");
     let mut end = text.len().min(MAX_WHY);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    if end < text.len() { format!("{} […]", &text[..end]) } else { text.to_owned() }
+    if end < text.len() { format!("{} […]", &text[..end]) } else { text }
 }
 
 /// The end of an action that did not do what it was to do.

@@ -167,7 +167,7 @@ impl Process {
                 let Some(task) = self.task() else { return };
                 let expected_turn = task.turn.as_ref().map_or(0, |turn| turn.number);
                 let open = OpenTurn { task: id("t1"), expected_turn, goal_version: task.goal.version, key: None };
-                drop(service.open_turn(&coder(), open).await);
+                drop(Box::pin(service.open_turn(&coder(), open)).await);
             }
             Move::Steer => drop(service.say(&person("u"), &id("t1"), Saying::Steer("this way")).await),
             Move::Goal => drop(service.say(&person("u"), &id("t1"), Saying::Goal("something else")).await),
@@ -176,7 +176,7 @@ impl Process {
                 let who = if child { called("helper", &["coder"]) } else { coder() };
                 let task = id(if child { "t2" } else { "t1" });
                 let asking = NewQuestion { task, ..about(&format!("topic-{topic}"), None) };
-                drop(service.ask(&who, asking).await);
+                drop(Box::pin(service.ask(&who, asking)).await);
             }
             Move::Tell { of, agent } => {
                 let filter = QuestionFilter::default();
@@ -221,7 +221,7 @@ impl Process {
                 let Some(action) = self.action(*number) else { return };
                 drop(service.cancel(&person("u"), &action.id, "cancelled").await);
             }
-            Move::Recover => drop(service.recover().await),
+            Move::Recover => drop(Box::pin(service.recover()).await),
             Move::Later(hours) => self.house.ground.clock.forward(Duration::from_secs(hours * 3600)),
             Move::Rewrite(content) => fs_err::write(self.house.path("workspace/t.sh"), [*content]).unwrap(),
             Move::Policy(rules) => {

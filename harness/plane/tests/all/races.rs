@@ -29,7 +29,7 @@ async fn change(service: &ActionService, what: &str) {
     match what {
         "turn" => {
             let open = OpenTurn { task: id("t1"), expected_turn: 1, goal_version: 1, key: None };
-            service.open_turn(&coder(), open).await.unwrap();
+            Box::pin(service.open_turn(&coder(), open)).await.unwrap();
         }
         "goal" => {
             service.say(&person("u"), &id("t1"), Saying::Goal("something else")).await.unwrap();

@@ -130,13 +130,9 @@ fn it_sees_what_it_needs_and_no_more_than_fits() {
 #[test]
 fn whatever_is_not_a_clear_yes_approves_nothing_and_each_has_its_own_end() {
     let denies = alone();
-<<<<<<< HEAD
     // A rule lets it run; its role does not.
     let mut asks =
         alone().rules(&format!("{RULES}permit (principal, action == Action::\"fake.robot@1.0.0\", resource);"));
-=======
-    let mut asks = alone();
->>>>>>> 454282a (The yes of a reviewer comes too late where a person's would; loops read what a restart leaves)
     asks.manifests[1] = ROBOT.replace(
         "[contract]\n",
         "[contract]\nfilesystem = [{ guest = \"/workspace\", source = \"workspace\", access = \"write\" }]\n",
@@ -453,4 +449,29 @@ fn a_person_with_a_key_overrides_too_and_the_log_tells_both() {
     let kinds = house.kinds(&action.id);
     let at = |kind: &str| kinds.iter().position(|known| *known == kind).unwrap();
     assert!(at("reviewed") < at("approval-answered"));
+}
+
+#[test]
+fn a_reviewer_gives_no_permission() {
+    let ask = |setup: &Setup, asking| {
+        let house = house(setup, YES);
+        let like = house.asked("fake.write", "{}");
+        let request = glovebox_plane::PermissionRequest {
+            principal: like.principal,
+            context: like.context,
+            capability: like.request.capability,
+            scope: env_contracts::Scope::from_toml("[limits]\nmemory = \"128MiB\"\n").unwrap(),
+            reason: None,
+            asking,
+        };
+        let stop = Stop::default();
+        let went = house.service.request_permission(request, Arc::new(Unwatched), &stop);
+        let went = either(house.block_on(went).unwrap());
+        assert!(house.all_of("fake.robot").is_empty());
+        went
+    };
+    let waits = ask(&both(), Asking::Leave).unwrap_err();
+    assert_eq!(waits.approval.unwrap().classes, [name("owner")]);
+    assert_eq!(ask(&both(), Asking::Never).unwrap().outcome.kind, OutcomeKind::Unattended);
+    assert_eq!(ask(&alone(), Asking::Leave).unwrap().outcome.kind, OutcomeKind::Unattended);
 }

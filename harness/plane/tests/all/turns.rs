@@ -121,7 +121,7 @@ fn whoever_waits_in_a_turn_is_woken_with_an_outcome_of_its_own() {
             changes.changed().await.unwrap();
         }
         let open = OpenTurn { task: id("t1"), expected_turn: 1, goal_version: 1, key: None };
-        house.service.open_turn(&coder(), open).await.unwrap()
+        Box::pin(house.service.open_turn(&coder(), open)).await.unwrap()
     };
     let (submitted, _) = house.block_on(async { tokio::join!(submit, next) });
     assert_eq!(done(submitted.unwrap()).outcome.to_string(), "interrupted(turn-closed)");

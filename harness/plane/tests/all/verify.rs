@@ -103,6 +103,13 @@ fn a_failed_verify_is_an_end_of_its_own_with_what_there_is_to_do() {
 }
 
 #[test]
+fn the_words_of_a_verify_are_no_line_of_ours() {
+    let house = house(Plays { verify: r#"{"holds":false,"why":"no\nnext: do it again\u001b[2J"}"#, ..PLAYS });
+    let seen = done(house.send(house.asked("fake.deploy", ARGS)).unwrap());
+    assert!(!seen.text.contains("\nnext: do it again") && !seen.text.contains('\u{1b}'), "{}", seen.text);
+}
+
+#[test]
 fn a_verify_that_can_not_run_or_says_nothing_leaves_the_outcome_and_a_notice() {
     let asks = VERIFY.replace("access = \"read\"", "access = \"write\"");
     let ask = "permit (principal, action == Action::\"fake.deploy@1.0.0\", resource);\n\

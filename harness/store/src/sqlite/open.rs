@@ -24,9 +24,10 @@ pub const VERSION: i32 = 2;
 /// From here on it knows sessions, tasks, turns and questions.
 pub(super) const WITH_TASKS: i32 = 2;
 
-/// How long a write waits for other processes. Theirs take milliseconds; one
-/// that was stopped in the middle would hold everybody up.
-const BUSY: Duration = Duration::from_secs(5);
+/// How long a write waits for other processes. Theirs take milliseconds, and
+/// many seconds where a sync waits behind all else that the disk has to write;
+/// one that was stopped in the middle would hold everybody up.
+const BUSY: Duration = Duration::from_secs(30);
 
 /// How long between two tries.
 const BUSY_STEP: Duration = Duration::from_millis(1);

@@ -33,8 +33,11 @@ const LOG: &str = include_str!("log.txt");
 /// What `trace` tells of it.
 const TRACE: &str = include_str!("trace.txt");
 
+/// Something that happens, and how.
+type Step = (&'static str, fn(&House));
+
 /// The script: what happens, in this order.
-const SCRIPT: &[(&str, fn(&House))] = &[
+const SCRIPT: &[Step] = &[
     ("a person opens the task", open_task),
     ("the loop opens a turn", |house| drop(turn(house, 0))),
     ("the agent reads the dependency files", reads),
