@@ -64,10 +64,10 @@ impl ActionService {
             }
         }
         for session in store.stopping_sessions(BATCH)? {
-            self.go_on_stopping_session(&session).await?;
+            Box::pin(self.go_on_stopping_session(&session)).await?;
         }
         for task in store.stopping(BATCH)? {
-            self.go_on_stopping(&task).await?;
+            Box::pin(self.go_on_stopping(&task)).await?;
         }
         for due in store.expiring(self.now_ms(), BATCH)? {
             let (action, approval) = match due.what {

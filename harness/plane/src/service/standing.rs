@@ -185,7 +185,7 @@ impl super::ActionService {
         let Some(session) = known()? else { return Ok(()) };
         if session.stopping().is_some() {
             // Whoever stops it may be gone, and what ran over by now.
-            self.go_on_stopping_session(&session).await?;
+            Box::pin(self.go_on_stopping_session(&session)).await?;
         }
         known()?.as_ref().map_or(Ok(()), can_begin)
     }

@@ -77,7 +77,7 @@ impl ActionService {
             }
             if task.stopping().is_some() {
                 // Whoever stops it may be gone, and what ran over by now.
-                if self.go_on_stopping(&task).await? {
+                if Box::pin(self.go_on_stopping(&task)).await? {
                     continue;
                 }
                 let message = format!("task `{}` is being stopped", task.id);

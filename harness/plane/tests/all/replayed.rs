@@ -49,13 +49,13 @@ fn made(choice: u8, fits: bool, number: u8, live: &Small) -> Made {
         15 | 16 => {
             let mut opened = question(if number > 100 { AskedOf::Root } else { AskedOf::Person });
             opened.id = asked.clone();
-            Made::Question(asked, QuestionEvent::Opened { asked: opened })
+            Made::Question(asked, Box::new(QuestionEvent::Opened { asked: opened }))
         }
-        17 => Made::Question(asked, answer(Some("one"), number > 100)),
-        18 => Made::Question(asked, QuestionEvent::Expired),
-        19 => Made::Question(asked, QuestionEvent::PassedOn { by: name("coder") }),
-        20 => Made::Question(asked, QuestionEvent::Merged { into: id("q1"), by: name("coder") }),
-        21 => Made::Question(asked, QuestionEvent::Told { turn: 1 }),
+        17 => Made::Question(asked, Box::new(answer(Some("one"), number > 100))),
+        18 => Made::Question(asked, Box::new(QuestionEvent::Expired)),
+        19 => Made::Question(asked, Box::new(QuestionEvent::PassedOn { by: name("coder") })),
+        20 => Made::Question(asked, Box::new(QuestionEvent::Merged { into: id("q1"), by: name("coder") })),
+        21 => Made::Question(asked, Box::new(QuestionEvent::Told { turn: 1 })),
         _ => Made::Session(SessionEvent::Closed { by: name("u") }),
     }
 }
@@ -64,7 +64,7 @@ fn made(choice: u8, fits: bool, number: u8, live: &Small) -> Made {
 enum Made {
     Task(Id, TaskEvent),
     Session(SessionEvent),
-    Question(Id, QuestionEvent),
+    Question(Id, Box<QuestionEvent>),
 }
 
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl Small {
             Made::Question(question, event) => {
                 let next = question_step(self.questions.get(&question).cloned(), &log(), &question, 1, &event)?;
                 self.questions.insert(question.clone(), next);
-                Ok(What::Question { question, task: id("t1"), event })
+                Ok(What::Question { question, task: id("t1"), event: *event })
             }
         }
     }
