@@ -59,7 +59,7 @@ impl ActionService {
         let mut out = Recovered::default();
         for action in store.running(BATCH)? {
             let alive = action.holder.as_ref().map_or(Ok(false), |holder| self.parts.holders.alive(holder))?;
-            if !alive && self.lost_holder(action).await? {
+            if !alive && Box::pin(self.lost_holder(action)).await? {
                 out.lost += 1;
             }
         }
@@ -84,7 +84,7 @@ impl ActionService {
             let Ok(mut flight) = Flight::of(&self.parts, action, Asking::Leave) else { continue };
             let approved = flight.state() == ActionState::Authorized;
             let why = if approved { "nobody came back for it" } else { "nobody answered in time" };
-            match self.expire(&mut flight, &approval, why).await {
+            match Box::pin(self.expire(&mut flight, &approval, why)).await {
                 Ok(_) => out.expired += 1,
                 Err(Halt::Changed | Halt::Refused(_)) => {}
                 Err(Halt::Failed(problem)) => return Err(problem),

@@ -40,6 +40,7 @@ mod replayed;
 mod results;
 mod resumption;
 mod reviewers;
+mod reviews;
 mod saying;
 mod service;
 mod steps;
