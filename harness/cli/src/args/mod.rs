@@ -1,5 +1,6 @@
 //! The command line.
 
+mod loops;
 mod operate;
 mod other;
 mod people;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use loops::*;
 pub(crate) use operate::*;
 pub(crate) use other::*;
 pub(crate) use people::*;
