@@ -129,3 +129,37 @@ fn an_interrupt_says_what_was_received_and_what_has_stopped() {
     house.refuses(&["session", "interrupt", "nowhere"], 2, "session-unknown", &[]);
     house.run(&["audit", "verify"]).ok();
 }
+
+#[test]
+fn a_plan_and_a_result_are_put_before_a_person_who_gives_no_right_with_it() {
+    let house = House::new();
+    task(&house);
+    turn(&house, "0", "1");
+    let plan = house.file(
+        "plan.json",
+        r#"{ "summary": "write it, then publish it", "steps": [{ "title": "publish it", "effects": "external" }] }"#,
+    );
+    let accepted = |args: &[&str], shows: &str| {
+        let left = house.run(args);
+        assert_eq!(left.code, 38, "{}", left.stderr);
+        let card = house.pending().remove(0);
+        let (approval, action) = (card["approval"].as_str().unwrap(), card["action"].as_str().unwrap());
+        let shown = house.run(&["approvals", "show", approval]).ok().stdout;
+        assert!(shown.contains(shows) && !shown.contains("limits.wall"), "{shown}");
+        house.run(&["approvals", "approve", approval, "--say", "fine"]).ok();
+        let seen = house.json(&["action", "resume", action]);
+        assert_eq!((&seen["data"]["accepted"], &seen["data"]["words"]), (&json!(true), &json!("fine")));
+    };
+    accepted(&["task", "plan", "t", &plan, "--turn", "1", "--ask", "leave", "--json"], "publish it");
+    let sha256 = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
+    let tell = ["turn", "tell", "t", "verified", "--holds", "true", "--revision", sha256, "--condition", "it is short"];
+    let entry = house.run(&tell).ok().json()["id"].as_str().unwrap().to_owned();
+    let result = ["task", "result", "t", "--sha256", sha256, "--turn", "1", "--ask", "leave", "--json"];
+    let with = |condition| [&result[..], &["--condition", condition, "--evidence", &entry]].concat();
+    refused(&house, &with("it is long"), 61, "evidence-stale", "condition");
+    accepted(&with("it is short"), "it is short");
+    let unattended = house.run(&["task", "plan", "t", &plan, "--turn", "1", "--ask", "never", "--json"]);
+    assert_eq!(unattended.code, 25, "{}", unattended.stdout);
+    let asked = house.json(&["session", "show", "s"]);
+    assert_eq!(asked["attention"]["rules"], json!({ "decision": 2 }));
+}

@@ -2,7 +2,7 @@
 
 use env_contracts::{ApprovalNeed, Assurance, Code, Name, OutcomeKind, Problem};
 use glovebox_events::{Approval, ApprovalState, AskedFor, What};
-use glovebox_policy::Decision;
+use glovebox_policy::{Decision, Effect};
 use glovebox_store::{Condition, Conflict};
 
 use super::binding::Ready;
@@ -36,7 +36,7 @@ impl ActionService {
             intent: ready.bound.intent.clone(),
             asked_for: reason,
             changed: std::mem::take(&mut flight.drift),
-            rules: decision.rules.iter().map(|rule| rule.id.clone()).collect(),
+            rules: causes(decision),
             reasons: decision.for_people.clone(),
             classes: self.who_decides(flight, decision),
             offers,
@@ -120,6 +120,14 @@ impl ActionService {
         }
         Ok(self.parts.people.known()?.iter().any(|(name, assurance)| may(name, *assurance)))
     }
+}
+
+/// The rules because of which a person is asked: those that forbid it without
+/// one, or else those that permit it with one.
+pub(super) fn causes(decision: &Decision) -> Vec<String> {
+    let of = |effect| decision.rules.iter().filter(move |rule| rule.effect == effect).map(|rule| rule.id.clone());
+    let forbids: Vec<String> = of(Effect::Forbid).collect();
+    if forbids.is_empty() { of(Effect::Permit).collect() } else { forbids }
 }
 
 /// The end of an action for which somebody would have to be asked, where

@@ -10,7 +10,7 @@ use glovebox_runtime::Stop;
 use glovebox_runtime::algebra;
 
 use super::flight::{Flight, Halt, Step};
-use super::{ActionService, Asking, Submission, Submitted, TaskContext, offers};
+use super::{ActionService, Asking, Submission, Submitted, TaskContext, asking, offers};
 use crate::observe::Refusal;
 use crate::planning::Planned;
 use crate::watch::Watch;
@@ -104,7 +104,7 @@ impl ActionService {
             intent,
             asked_for: AskedFor::Delta,
             changed: Vec::new(),
-            rules: decision.rules.iter().map(|rule| rule.id.clone()).collect(),
+            rules: asking::causes(decision),
             reasons: decision.for_people.clone(),
             classes: self.who_decides(flight, decision),
             offers: offers::permissions(&matcher),

@@ -28,6 +28,7 @@ impl ActionService {
 
     /// Ends a declined action, with the person's words in its Observation.
     pub(super) async fn declined(&self, flight: &mut Flight, answer: &Answer, words: Option<&str>) -> Result<(), Halt> {
+        waited(flight, answer);
         let said = words.map_or_else(String::new, |words| format!(": {words}"));
         let mut message = format!("`{}` declined{said}", answer.by.name);
         if answer.control == Control::StopTask {
@@ -49,6 +50,7 @@ impl ActionService {
         grant: Option<&Grant>,
         words: Option<&str>,
     ) -> Result<(), Halt> {
+        waited(flight, answer);
         if flight.action().asks != Asks::Permission {
             return self.accepted(flight, &answer.by.name, words).await.map(drop);
         }
@@ -95,4 +97,10 @@ impl ActionService {
             Submitted::Done(_) | Submitted::Waiting(_) => Ok(()),
         }
     }
+}
+
+/// How long the question waited for its answer: shown apart from what ran.
+fn waited(flight: &mut Flight, answer: &Answer) {
+    let opened = flight.action().approval.as_ref().map_or(answer.at_ms, |approval| approval.opened_ms);
+    flight.story.0.times.waiting_us = answer.at_ms.saturating_sub(opened).saturating_mul(1000);
 }

@@ -17,7 +17,7 @@ use glovebox_store::{ActionFilter, EventFilter, EventsOf};
 use serde_json::{Value, json};
 
 use super::flight::{Flight, Halt, Step};
-use super::{ActionService, ActionView, Asking, Submission, Submitted, TaskContext, offers};
+use super::{ActionService, ActionView, Asking, Submission, Submitted, TaskContext, asking, offers};
 use crate::machine::FIRST_GOAL;
 use crate::planning::Planned;
 use crate::registry::{PLAN, RESULT};
@@ -241,7 +241,7 @@ impl ActionService {
             intent,
             asked_for: AskedFor::Policy,
             changed: Vec::new(),
-            rules: decision.rules.iter().map(|rule| rule.id.clone()).collect(),
+            rules: asking::causes(decision),
             reasons: decision.for_people.clone(),
             classes: self.who_decides(flight, decision),
             offers: offers::decisions(),
