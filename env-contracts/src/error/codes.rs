@@ -112,7 +112,7 @@ codes! {
     /// No grant of that id exists here, or it is not yours to see.
     GrantUnknown = "grant-unknown", exit 2, http 404, retry false, "`glovebox grants list` shows what there is";
     /// No session of that name was opened here, or it is not yours to see.
-    SessionUnknown = "session-unknown", exit 2, http 404, retry false, "`glovebox session list` shows what there is";
+    SessionUnknown = "session-unknown", exit 2, http 404, retry false, "`glovebox session list` shows those that were opened; `glovebox action list --session ID` shows what was asked in one that nobody opened";
     /// The session is there already, with another owner or in another tree, or it was closed.
     SessionConflict = "session-conflict", exit 2, http 409, retry false, "choose another name, or leave it out: one is made";
     /// No task of that name was opened here, or it is not yours to see.
@@ -189,6 +189,8 @@ codes! {
     QuestionClosed = "question-closed", exit 48, http 409, retry false, "`glovebox questions show ID` says what became of it";
     /// The question is not one that can be put to a person.
     QuestionRefused = "question-refused", exit 49, http 422, retry false, "ask for one decision, with two or three options that exclude each other, each with its effect, and say what it affects";
+    /// A question that was asked in the same turn waits for its answer: what has side effects waits for it too.
+    QuestionPending = "question-pending", exit 63, http 409, retry false, "act in a turn after the answer; `glovebox questions list` shows what waits";
     /// The task has used up what it may use.
     BudgetSpent = "budget-spent", exit 62, http 429, retry false, "`glovebox task show TASK` says what is left of which budget; whoever opened it can open another";
     /// What a verifier found was about another revision, or held against another condition.

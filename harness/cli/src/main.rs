@@ -58,10 +58,13 @@ fn main() -> ExitCode {
 /// What the parser of the command line says, which may be an answer: help and
 /// the version.
 fn not_understood(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
     if !error.use_stderr() {
+        let _ = error.print();
         return ExitCode::SUCCESS;
     }
+    // It repeats what was typed, which may be a stranger's.
+    let text = terminal::escaped(&error.to_string());
+    let _ = std::io::Write::write_all(&mut anstream::stderr().lock(), text.as_bytes());
     if std::env::args_os().any(|arg| arg == "--json") {
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default();

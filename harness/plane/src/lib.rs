@@ -44,10 +44,10 @@ pub use observe::Refusal;
 pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Tool};
 pub use service::{
     ActionService, ActionView, AnswerSource, Answered, Answering, AskLimits, Asking, Attention, BudgetView,
-    ChildQuestion, Choice, Explained, GoalView, GrantView, Halted, Happened, Holders, Interrupted, Interrupting,
-    LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_QUESTION, MAX_TEXT, Made, NewQuestion,
-    NewSession, NewTask, OpenAction, OpenTurn, Parts, People, PermissionDiff, PermissionRequest, PlanProposal,
-    PlanStep, PolicySource, QuestionOption, QuestionReply, QuestionText, QuestionView, Recovered, Reply,
+    ChildQuestion, Choice, DecidedProposal, Explained, GoalView, GrantView, Halted, Happened, Holders, Interrupted,
+    Interrupting, LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_QUESTION, MAX_TEXT, Made,
+    NewQuestion, NewSession, NewTask, OpenAction, OpenTurn, Parts, People, PermissionDiff, PermissionRequest,
+    PlanProposal, PlanStep, PolicySource, QuestionOption, QuestionReply, QuestionText, QuestionView, Recovered, Reply,
     ResultProposal, Said, Saying, Settings, Settled, Signed, Submission, Submitted, Target, TaskContext, TaskView,
     Telling, Trace, TraceNode, TurnSchema, TurnStart,
 };

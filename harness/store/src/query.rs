@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use env_contracts::{Digest, Id, Name};
-use glovebox_events::{ActionState, ApprovalState, AskedOf, Budget, QuestionState, Task, TaskState};
+use glovebox_events::{ActionState, ApprovalState, AskedOf, Budget, QuestionState, Session, Task, TaskState};
 
 use crate::Moved;
 
@@ -168,6 +168,19 @@ impl TaskSeen {
         } else {
             record.and_then(|task| self.used.up(task)).map(Moved::Budget)
         }
+    }
+}
+
+/// In which way a session is not where somebody believes it to be who knows of
+/// this interrupt. `None` for the session: nobody opened it.
+pub fn session_moved(session: Option<&Session>, interrupt: Option<&Id>) -> Option<Moved> {
+    let newest = session.and_then(|session| session.interrupt.as_ref()).map(|interrupt| &interrupt.id);
+    if session.is_some_and(|session| session.closed) {
+        Some(Moved::Ended)
+    } else if newest != interrupt || session.is_some_and(|session| session.stopping().is_some()) {
+        Some(Moved::Interrupted)
+    } else {
+        None
     }
 }
 

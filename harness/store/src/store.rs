@@ -77,6 +77,12 @@ pub enum Condition {
         /// nothing begins.
         interrupt: Option<Id>,
     },
+    /// The session of the log is not closed, not being stopped, and was not
+    /// interrupted since. One that nobody opened is not.
+    SessionGoing {
+        /// The newest interrupt that was known.
+        interrupt: Option<Id>,
+    },
     /// No question of this topic is pending or answered at this version of
     /// the task's goal.
     TopicFree {
@@ -165,7 +171,7 @@ pub enum Conflict {
         /// Its version now; 0: it does not exist.
         version: u64,
     },
-    /// The task is elsewhere.
+    /// The task is elsewhere, or its session is.
     Task(Moved),
     /// A question of that topic is there.
     Topic {

@@ -247,16 +247,18 @@ pub(crate) struct TaskNewArgs {
     /// At which stage it begins, for policy.
     #[arg(long, value_name = "WORD")]
     pub(crate) stage: Option<Name>,
-    /// At most so many actions that run.
+    /// At most so many actions run.
     #[arg(long, value_name = "N")]
     pub(crate) budget_actions: Option<u64>,
-    /// They run at most so long, together.
+    /// Nothing begins any more once they ran so long, together.
     #[arg(long, value_name = "TIME")]
     pub(crate) budget_run: Option<Span>,
-    /// They write at most so many bytes to standard output and error.
+    /// Nothing begins any more once they wrote so many bytes to standard output
+    /// and error.
     #[arg(long, value_name = "SIZE")]
     pub(crate) budget_output: Option<env_contracts::ByteSize>,
-    /// Tools and models cost at most so many millionths of the unit.
+    /// Nothing begins any more once tools and models cost so many millionths of
+    /// the unit.
     #[arg(long, value_name = "N")]
     pub(crate) budget_cost: Option<u64>,
     #[command(flatten)]

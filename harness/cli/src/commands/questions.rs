@@ -83,8 +83,11 @@ fn read(file: &std::path::Path) -> Result<String, Problem> {
         return files::read_text(file);
     }
     let mut text = String::new();
-    let read = std::io::stdin().lock().take(MAX_READ).read_to_string(&mut text);
+    let read = std::io::stdin().lock().take(MAX_READ + 1).read_to_string(&mut text);
     read.map_err(|error| Problem::new(Code::Usage, format!("standard input: {error}")))?;
+    if text.len() as u64 > MAX_READ {
+        return Err(Problem::new(Code::QuestionRefused, format!("the question has more than {MAX_READ} bytes")));
+    }
     Ok(text)
 }
 

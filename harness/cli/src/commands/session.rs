@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use env_contracts::{Id, Problem};
-use glovebox_plane::{Interrupted, Interrupting, NewSession, Saying, Target};
+use glovebox_plane::{Interrupted, Interrupting, NewSession, Target};
 use glovebox_store::{SessionFilter, TaskFilter};
 
 use super::action::when;
@@ -32,11 +32,7 @@ pub(crate) fn run(command: SessionCommand, config: &Config) -> Result<ExitCode, 
             let service = house::overseer(config)?;
             let principal = who::requester_of_answers(config);
             let tokio = house::tokio_runtime()?;
-            let task = match task {
-                Some(task) => task,
-                None => tokio.block_on(service.task_of(&principal, &id))?.id,
-            };
-            let task = tokio.block_on(service.say(&principal, &task, Saying::Steer(&text)))?;
+            let task = tokio.block_on(service.steer(&principal, &id, task.as_ref(), &text))?;
             super::task::said(&task, json)
         }
         SessionCommand::Interrupt(args) => interrupt(args, config),
@@ -75,6 +71,7 @@ fn list(limit: u32, json: bool, config: &Config) -> Result<ExitCode, Problem> {
 
 fn show(args: &NamedArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::overseer(config)?;
+    house::tokio_runtime()?.block_on(service.recover())?;
     let principal = who::requester_of_answers(config);
     let session = service.session(&principal, &args.id)?;
     let filter = TaskFilter { session: Some(args.id.clone()), ..TaskFilter::default() };
@@ -123,8 +120,10 @@ fn interrupt(args: InterruptArgs, config: &Config) -> Result<ExitCode, Problem> 
     let principal = who::requester_of_answers(config);
     let tokio = house::tokio_runtime()?;
     let target = match (args.task, args.turn) {
-        (Some(task), true) => Target::Turn(task),
-        (Some(task), false) => Target::Task(task),
+        (Some(task), turn) => {
+            let task = service.task_in(&principal, &args.id, &task)?.id;
+            if turn { Target::Turn(task) } else { Target::Task(task) }
+        }
         (None, true) => Target::Turn(tokio.block_on(service.task_of(&principal, &args.id))?.id),
         (None, false) if args.tree => Target::Tree(args.id),
         (None, false) => Target::Session(args.id),

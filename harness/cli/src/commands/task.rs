@@ -95,6 +95,7 @@ fn new(args: TaskNewArgs, config: &Config) -> Result<ExitCode, Problem> {
 
 fn show(args: &NamedArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::overseer(config)?;
+    house::tokio_runtime()?.block_on(service.recover())?;
     let view = service.task(&who::requester_of_answers(config), &args.id)?;
     if args.json {
         return printed(print::json(&view), 0);

@@ -68,6 +68,7 @@ const EXITS: &[(u8, &str)] = &[
     (60, "action-running"),
     (61, "evidence-stale"),
     (62, "budget-spent"),
+    (63, "question-pending"),
 ];
 
 #[test]

@@ -163,3 +163,32 @@ fn a_plan_and_a_result_are_put_before_a_person_who_gives_no_right_with_it() {
     let asked = house.json(&["session", "show", "s"]);
     assert_eq!(asked["attention"]["rules"], json!({ "decision": 2 }));
 }
+
+#[test]
+fn a_session_belongs_to_whoever_opened_it_and_a_wrong_name_stops_nothing() {
+    let house = House::new();
+    house.run(&["session", "new", "s", "--agent", "coder"]).ok();
+    house.run(&["task", "new", "t", "--session", "s", "--goal", "g", "--agent", "coder"]).ok();
+    house.run(&["task", "new", "u", "--session", "other", "--goal", "g"]).ok();
+    let evil = |args: &[&str]| crate::support::Ran::of(house.command().env("GLOVEBOX_AGENT", "evil").args(args)).code;
+    assert_eq!(evil(&["session", "steer", "s", "hi"]), 36);
+    assert_eq!(evil(&["session", "steer", "fresh", "hi"]), 36);
+    for refused in [
+        &["task", "new", "x", "--session", "s", "--goal", "z"][..],
+        &["session", "new", "below", "--parent", "s"],
+        &["run", "text.count", "--arg", "path=a.txt", "--session", "s", "--task", "x"],
+        &["session", "interrupt", "s"],
+    ] {
+        assert_eq!(evil(refused), 2, "{refused:?}");
+    }
+    let names = |of: &str| house.json(&[of, "list"]).to_string();
+    assert!(!names("session").contains("fresh") && !names("task").contains("evil"), "{}", names("task"));
+    // A slip in the name of a session is no session, and stops no other's work.
+    house.refuses(&["session", "steer", "typo", "x"], 2, "session-unknown", &[]);
+    house.refuses(&["session", "steer", "s", "x", "--task", "u"], 2, "task-unknown", &[]);
+    house.refuses(&["session", "interrupt", "s", "--task", "u"], 2, "task-unknown", &[]);
+    house.run(&["session", "steer", "s", "go on"]).ok();
+    house.run(&["session", "close", "s"]).ok();
+    house.refuses(&["session", "steer", "s", "x"], 2, "session-conflict", &["closed"]);
+    house.run(&["audit", "verify"]).ok();
+}

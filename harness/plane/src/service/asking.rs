@@ -67,8 +67,9 @@ impl ActionService {
         flight.journal.event(now, What::ApprovalOpened { approval: Box::new(approval) })?;
         flight.journal.condition(Condition::AsksBelow { session, since_ms, most: settings.asks.most });
         flight.journal.condition(Condition::NotHalted);
-        let standing = flight.standing.condition(flight.action(), true);
-        flight.journal.condition(standing);
+        for standing in flight.standing.conditions(flight.action(), true) {
+            flight.journal.condition(standing);
+        }
         match flight.journal.commit(&*self.parts.store).await {
             Ok(_) => Ok(Step::Again),
             Err(Lost::Changed) => Err(Halt::Changed),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use env_contracts::{Code, DerivedEffects, OutcomeKind, Problem, Rate, Verdict};
 use glovebox_events::{Action, ActionState, Answer, ApprovalState, DecidedAt, LogKey, Right, What};
 use glovebox_runtime::{Room as Admitted, Stop};
-use glovebox_store::{Commit, Condition, Conflict, Moved};
+use glovebox_store::{Commit, Condition, Conflict, Moved, session_moved};
 
 use super::binding::Ready;
 use super::flight::{Flight, Halt, Step};
@@ -115,6 +115,9 @@ impl ActionService {
         let now = self.now_ms();
         let digest = ready.bound.digest.clone();
         let rate = self.rate(flight)?;
+        if ready.planned.plan.effects != DerivedEffects::None {
+            self.no_question_waits(flight)?;
+        }
         // What can change nothing outside, uses nothing up and is not counted
         // is written down with its end: if we die before, nothing happened.
         let first = flight.journal.is_recorded()
@@ -138,8 +141,9 @@ impl ActionService {
         if first {
             flight.journal.condition(Condition::NotHalted);
             // What a person approved outlives its turn.
-            let standing = flight.standing.condition(flight.action(), !approved);
-            flight.journal.condition(standing);
+            for standing in flight.standing.conditions(flight.action(), !approved) {
+                flight.journal.condition(standing);
+            }
             if let Err(lost) = flight.journal.commit(store).await {
                 carried.action = None;
                 return Err(match lost {
@@ -174,8 +178,10 @@ impl ActionService {
             return Ok(Some(Refusal::from(halting::halted(&halt))));
         }
         let action = flight.action();
+        let session = store.session(&flight.principal.tenant, &action.session)?;
         let seen = store.task(&flight.principal.tenant, &action.task)?;
         let moved = seen.moved(action.goal, action.turn, flight.standing.interrupt.as_ref());
+        let moved = session_moved(session.as_ref(), flight.standing.session.as_ref()).or(moved);
         Ok(moved.as_ref().map(standing::moved))
     }
 

@@ -17,7 +17,8 @@ impl ActionService {
             .approval
             .as_ref()
             .filter(|approval| matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved));
-        if let Some(id) = open.map(|approval| approval.id.clone()) {
+        if let Some((id, opened_ms)) = open.map(|approval| (approval.id.clone(), approval.opened_ms)) {
+            flight.story.0.times.waiting_us = self.now_ms().saturating_sub(opened_ms).saturating_mul(1000);
             let why = halting::word("no-longer-needed");
             flight.journal.event(self.now_ms(), What::ApprovalWithdrawn { approval: id, why })?;
         }

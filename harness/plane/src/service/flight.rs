@@ -132,7 +132,8 @@ impl Flight {
         };
         let story = Story::new(action.id.clone(), action.capability.clone(), artifact, &principal);
         let task = parts.store.task(&principal.tenant, &action.task)?.record;
-        let standing = task.as_ref().map(Standing::of).unwrap_or_default();
+        let session = parts.store.session(&principal.tenant, &action.session)?;
+        let standing = Standing::now(task.as_ref(), session.as_ref());
         if let Some(task) = &task {
             // Policy sees where the task is now.
             standing::described(task, &mut kept.context);

@@ -192,10 +192,13 @@ pub(super) fn halted(halt: &Stand) -> Problem {
 /// The end of an action that somebody wanted stopped before it ran.
 pub(super) fn stopped(stop: &StopAsked, phase: &str) -> Refusal {
     let message = format!("`{}` stopped the action before it ran ({})", stop.by, stop.why);
-    let code = match stop.why.as_str() {
-        "turn-closed" => Code::TurnConflict,
-        "goal-changed" => Code::GoalChanged,
-        "task-ended" => Code::TaskClosed,
+    let (code, message) = match stop.why.as_str() {
+        "turn-closed" => (Code::TurnConflict, "the turn was over before the action ran".to_owned()),
+        "goal-changed" => {
+            (Code::GoalChanged, format!("`{}` gave the task another goal before the action ran", stop.by))
+        }
+        "session-closed" => (Code::SessionConflict, format!("`{}` closed the session before the action ran", stop.by)),
+        "task-ended" => (Code::TaskClosed, format!("`{}` ended the task before the action ran", stop.by)),
         _ => return Refusal::new(OutcomeKind::Interrupted, Problem::new(Code::Interrupted, message)).which(phase),
     };
     // It is not the same request any more: trying again helps nobody.

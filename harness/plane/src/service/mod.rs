@@ -59,8 +59,8 @@ pub use recovering::{Holders, Recovered};
 pub use saying::Saying;
 pub use settings::{AskLimits, Settings};
 pub use starting::{
-    BudgetView, ChildQuestion, Choice, GoalView, GrantView, Happened, OpenAction, PermissionDiff, Said, TaskView,
-    TurnSchema, TurnStart,
+    BudgetView, ChildQuestion, Choice, DecidedProposal, GoalView, GrantView, Happened, OpenAction, PermissionDiff,
+    Said, TaskView, TurnSchema, TurnStart,
 };
 pub(crate) use submission::Kept;
 pub use submission::{Asking, Submission, TaskContext};

@@ -77,7 +77,7 @@ impl ActionService {
         decision: &Decision,
     ) -> Result<Step, Halt> {
         if self.nobody_decides(flight, decision) {
-            return Err(super::asking::unattended(decision).into());
+            return Err(asking::unattended(decision).into());
         }
         if decision.verdict != Verdict::Ask {
             let problem = Problem::new(Code::Usage, "a rule gives all of that already");

@@ -1,15 +1,18 @@
 //! After a crash: what ran in a process that is gone, and what waited too
 //! long.
 
-use env_contracts::{Code, DerivedEffects, Id, OutcomeKind, Problem, SideEffects};
+use std::time::Duration;
+
+use env_contracts::{Code, DerivedEffects, Id, OutcomeKind, Plan, Problem, SideEffects};
 use glovebox_events::{Action, ActionState, What};
 use glovebox_store::{DueOf, Sqlite};
 
 use super::ActionService;
 use super::Asking;
 use super::flight::{Flight, Halt};
+use super::running::micros;
 use super::verify::after_unknown;
-use super::{standing, waiting};
+use super::{looking, standing, waiting};
 use crate::machine::{Change, Then, after};
 use crate::observe::Refusal;
 
@@ -109,7 +112,14 @@ impl ActionService {
     pub(super) async fn lost_holder(&self, action: Action) -> Result<bool, Problem> {
         let Some(holder) = action.holder.clone() else { return Ok(false) };
         let effects = action.effects.unwrap_or(DerivedEffects::External);
+        // Nobody knows how long it ran: not longer than until now, nor than it
+        // may. Whoever kills its runs does not run for nothing.
+        let until_now = Duration::from_millis(self.now_ms().saturating_sub(action.changed_ms));
+        let plan = action.plan.as_ref().map(|plan| looking::payload::<Plan>(&self.parts, &action, plan));
+        let wall = plan.and_then(Result::ok).and_then(|plan| plan.contract.limits.wall).map(|wall| wall.0);
+        let ran = wall.map_or(until_now, |wall| wall.min(until_now));
         let mut flight = Flight::of(&self.parts, action, Asking::Leave)?;
+        flight.story.0.times.run_us = micros(ran);
         let tool = flight.tool().ok().cloned();
         let verify = tool.as_ref().and_then(|tool| tool.manifest.verify.clone());
         flight.story.0.effects.derived = effects;

@@ -3,13 +3,13 @@
 
 use env_contracts::{Code, Id, Observation, Outcome, Principal, Problem};
 use glovebox_events::{Goal, PayloadRole, Remark, Task, TaskEvent, What};
-use glovebox_store::{Condition, Record, TaskFilter, Thing};
+use glovebox_store::{ActionFilter, Condition, Record, TaskFilter, Thing};
 
 use super::deed::Deed;
 use super::flight::{Flight, Halt};
 use super::journal::Lost;
-use super::tasks::{bounded, log_of, speaker, words};
-use super::{ActionService, NewTask, standing};
+use super::tasks::{bounded, log_of, sees, speaker, words};
+use super::{ActionService, NewTask, standing, unknown_session, unknown_task};
 use crate::machine::{Change, task_step};
 use crate::observe::Story;
 
@@ -39,10 +39,7 @@ impl ActionService {
     /// `not-eligible` for an agent, `task-unknown`, `task-closed`, `usage` for
     /// words that are too long or too many.
     pub async fn say(&self, principal: &Principal, id: &Id, saying: Saying<'_>) -> Result<Task, Problem> {
-        if principal.agent.is_some() || !principal.chain.is_empty() {
-            return Err(Problem::new(Code::NotEligible, "an agent neither steers a task nor sets its goal")
-                .with_help("a person does: without --agent and $GLOVEBOX_AGENT"));
-        }
+        directs(principal)?;
         let (what, text) = match saying {
             Saying::Steer(text) => ("steer", Some(text)),
             Saying::Constrain(text) => ("constraint", Some(text)),
@@ -53,6 +50,7 @@ impl ActionService {
         let task = loop {
             let task = self.known_task(principal, id)?;
             standing::open(&task)?;
+            self.not_closed(&task)?;
             match saying {
                 Saying::Steer(_) if task.steers.len() >= MAX_REMARKS => {
                     let message = format!("there are {MAX_REMARKS} remarks that no turn read yet");
@@ -93,9 +91,41 @@ impl ActionService {
             }
         };
         if matches!(saying, Saying::Goal(_)) {
-            self.void(&task, Change::Goal, |action| standing::outlived(&task, action)).await?;
+            self.void(&task, &speaker(principal), Change::Goal, |action| standing::outlived(&task, action)).await?;
         }
         Ok(task)
+    }
+
+    /// Steers what is done in a session: the named task, or the one that is
+    /// meant.
+    ///
+    /// # Errors
+    /// As of [`ActionService::say`] and [`ActionService::task_of`];
+    /// `task-unknown` for a task of another session.
+    pub async fn steer(
+        &self,
+        principal: &Principal,
+        session: &Id,
+        task: Option<&Id>,
+        text: &str,
+    ) -> Result<Task, Problem> {
+        // Before anything is opened for it.
+        directs(principal)?;
+        bounded("steer", Some(text))?;
+        let task = match task {
+            Some(id) => self.task_in(principal, session, id)?,
+            None => self.task_of(principal, session).await?,
+        };
+        self.say(principal, &task.id, Saying::Steer(text)).await
+    }
+
+    /// A task of this very session.
+    ///
+    /// # Errors
+    /// `task-unknown`, also for one of another session.
+    pub fn task_in(&self, principal: &Principal, session: &Id, id: &Id) -> Result<Task, Problem> {
+        let task = self.known_task(principal, id)?;
+        if task.session == *session { Ok(task) } else { Err(unknown_task(id)) }
     }
 
     /// The task of a session that is meant where none is named: the only one
@@ -103,7 +133,8 @@ impl ActionService {
     /// opened here if nobody did.
     ///
     /// # Errors
-    /// `usage` where there are several.
+    /// `session-unknown` where nothing was ever asked in it; `usage` where there
+    /// are several.
     pub async fn task_of(&self, principal: &Principal, session: &Id) -> Result<Task, Problem> {
         let filter = TaskFilter { session: Some(session.clone()), open: true, ..TaskFilter::default() };
         let mut open = self.tasks(principal, &filter)?.items;
@@ -112,6 +143,14 @@ impl ActionService {
             (Some(_), false) => Err(Problem::new(Code::Usage, format!("session `{session}` has several open tasks"))
                 .with_help("name one with --task; `glovebox task list` shows them")),
             (None, _) => {
+                // One that nobody opened is known by what was asked in it.
+                let filter = ActionFilter { session: Some(session.clone()), limit: 1, ..ActionFilter::default() };
+                let opened = self.parts.store.session(&principal.tenant, session)?;
+                if !opened.is_some_and(|opened| sees(principal, &opened.principal))
+                    && self.actions(principal, filter)?.items.is_empty()
+                {
+                    return Err(unknown_session(session));
+                }
                 let new = NewTask {
                     id: Some(session.clone()),
                     session: session.clone(),
@@ -208,6 +247,15 @@ impl ActionService {
         flight.journal.beside(now, What::Task { task: id, event }, Some(Record::Task(Box::new(next))));
         Ok(())
     }
+}
+
+/// Whether somebody may say where to go: people, and whoever runs the loop.
+fn directs(principal: &Principal) -> Result<(), Problem> {
+    if principal.agent.is_none() && principal.chain.is_empty() {
+        return Ok(());
+    }
+    Err(Problem::new(Code::NotEligible, "an agent neither steers a task nor sets its goal")
+        .with_help("a person does: without --agent and $GLOVEBOX_AGENT"))
 }
 
 /// The goal of the task that a client without tasks works in.

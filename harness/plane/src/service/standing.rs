@@ -1,12 +1,12 @@
 //! Where an action stands in its task: the turn, the goal, what was stopped.
 
-use env_contracts::{Code, DerivedEffects, OutcomeKind, Principal, Problem};
+use env_contracts::{Code, DerivedEffects, Id, OutcomeKind, Principal, Problem};
 use glovebox_events::{ActionState, Budget, Session, Task, TaskState};
 use glovebox_store::{Condition, Moved, TaskSeen, TaskUse, Thing};
 
 use super::submission::TaskContext;
-use super::tasks::sees;
-use super::{Parts, unknown_task};
+use super::tasks::{belongs, sees};
+use super::{Parts, unknown_session, unknown_task};
 use crate::machine::{Change, FIRST_GOAL, Pending, Then, after};
 use crate::observe::Refusal;
 
@@ -16,7 +16,9 @@ pub(super) struct Standing {
     /// The version of the goal. `None`: nobody opened the task.
     pub(super) goal: Option<u32>,
     /// The newest interrupt.
-    pub(super) interrupt: Option<env_contracts::Id>,
+    pub(super) interrupt: Option<Id>,
+    /// The newest interrupt of the session.
+    pub(super) session: Option<Id>,
 }
 
 impl Standing {
@@ -28,14 +30,18 @@ impl Standing {
     /// a task of others.
     pub(super) fn find(parts: &Parts, principal: &Principal, context: &mut TaskContext) -> Result<Self, Problem> {
         let seen = parts.store.task(&principal.tenant, &context.task)?;
-        if let Some(session) = parts.store.session(&principal.tenant, &context.session)? {
-            can_begin(&session)?;
+        let session = parts.store.session(&principal.tenant, &context.session)?;
+        if let Some(session) = &session {
+            if !belongs(principal, &session.principal) {
+                return Err(unknown_session(&session.id));
+            }
+            can_begin(session)?;
         }
         let Some(task) = seen.record else {
             if context.turn.is_some() {
                 return Err(unknown_task(&context.task));
             }
-            return Ok(Self::default());
+            return Ok(Self { session: newest(session.as_ref()), ..Self::default() });
         };
         if !sees(principal, &task.principal) || task.session != context.session {
             return Err(unknown_task(&context.task));
@@ -49,13 +55,28 @@ impl Standing {
         {
             return Err(other_turn(&task, turn));
         }
+        if context.turn.is_some() && !in_this_goal(&task) {
+            return Err(another_goal(&task));
+        }
         described(&task, context);
-        Ok(Self::of(&task))
+        Ok(Self::of(&task, session.as_ref()))
+    }
+
+    /// As task and session are now.
+    pub(super) fn now(task: Option<&Task>, session: Option<&Session>) -> Self {
+        match task {
+            Some(task) => Self::of(task, session),
+            None => Self { session: newest(session), ..Self::default() },
+        }
     }
 
     /// As the task is now.
-    pub(super) fn of(task: &Task) -> Self {
-        Self { goal: Some(task.goal.version), interrupt: task.interrupt.as_ref().map(|known| known.id.clone()) }
+    pub(super) fn of(task: &Task, session: Option<&Session>) -> Self {
+        Self {
+            goal: Some(task.goal.version),
+            interrupt: task.interrupt.as_ref().map(|known| known.id.clone()),
+            session: newest(session),
+        }
     }
 
     /// Whether the task has another goal than the one that an action was asked
@@ -66,14 +87,20 @@ impl Standing {
 
     /// What has to hold of the task for something to begin in it. `turn`:
     /// whether the turn has to be open still.
-    pub(super) fn condition(&self, action: &glovebox_events::Action, turn: bool) -> Condition {
-        Condition::TaskAt {
+    pub(super) fn conditions(&self, action: &glovebox_events::Action, turn: bool) -> [Condition; 2] {
+        let task = Condition::TaskAt {
             task: action.task.clone(),
             goal: action.goal,
             turn: action.turn.filter(|_| turn),
             interrupt: self.interrupt.clone(),
-        }
+        };
+        [Condition::SessionGoing { interrupt: self.session.clone() }, task]
     }
+}
+
+/// The newest interrupt of a session.
+fn newest(session: Option<&Session>) -> Option<Id> {
+    session.and_then(|session| session.interrupt.as_ref()).map(|interrupt| interrupt.id.clone())
 }
 
 /// What policy may know of a task, as its opener and the loop's credential
@@ -141,6 +168,17 @@ pub(super) fn open(task: &Task) -> Result<(), Problem> {
     Err(Problem::new(Code::TaskClosed, format!("task `{}` is {}", task.id, task.state.as_str())))
 }
 
+/// Whether the loop is in a turn that it opened for the goal of now.
+fn in_this_goal(task: &Task) -> bool {
+    task.open_turn().is_some_and(|turn| turn.goal == task.goal.version)
+}
+
+/// That the loop works for a goal that is no more.
+fn another_goal(task: &Task) -> Problem {
+    let message = format!("task `{}` has goal {} by now, and no turn was opened for it", task.id, task.goal.version);
+    Problem::new(Code::GoalChanged, message)
+}
+
 /// That another turn is open, or none.
 pub(super) fn other_turn(task: &Task, turn: u64) -> Problem {
     let now = match &task.turn {
@@ -190,6 +228,15 @@ impl super::ActionService {
         known()?.as_ref().map_or(Ok(()), can_begin)
     }
 
+    /// Refuses what nobody would ever hear, because the session was closed.
+    pub(super) fn not_closed(&self, task: &Task) -> Result<(), Problem> {
+        let session = self.parts.store.session(&task.principal.tenant, &task.session)?;
+        match session.filter(|session| session.closed) {
+            Some(session) => Err(Problem::new(Code::SessionConflict, format!("session `{}` was closed", session.id))),
+            None => Ok(()),
+        }
+    }
+
     /// Why an answer can't let an action go on: its task is elsewhere by now,
     /// and whoever was to end it did not come to that. What is answered holds
     /// only while the task stays as it is.
@@ -220,6 +267,11 @@ impl super::ActionService {
             let task = self.parts.store.task(&action.principal.tenant, &action.task)?.record;
             let Some(task) = task.filter(|task| outlived(task, &action)) else { return Ok(action) };
             open(&task)?;
+            // A loop that has turns says so in one that it opened for the new
+            // goal: before that it has not read it.
+            if task.turn.is_some() && !in_this_goal(&task) {
+                return Err(another_goal(&task));
+            }
             let mut journal = super::journal::Journal::of(action.clone());
             let turn = task.open_turn().map(|turn| turn.number);
             let what = glovebox_events::What::Reaffirmed { goal: task.goal.version, turn };

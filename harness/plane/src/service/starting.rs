@@ -2,7 +2,7 @@
 //! and done since the one before.
 
 use env_contracts::{CapabilityRef, Id, Name, OutcomeKind, Principal, Problem, SideEffects, Wanted};
-use glovebox_events::{Action, ActionState, Budget, Grant, Spent, Task};
+use glovebox_events::{Action, ActionState, Asks, Budget, Grant, Spent, Task};
 use glovebox_store::{ActionFilter, GrantFilter, TaskUse};
 use serde::{Deserialize, Serialize};
 
@@ -43,10 +43,14 @@ pub struct TurnStart {
     pub asked: Vec<ChildQuestion>,
     /// What it may do more, or less, than in the last turn.
     pub permissions: PermissionDiff,
-    /// What is under way.
+    /// What is under way, or was approved and can be resumed.
     pub open: Vec<OpenAction>,
+    /// What became of the plans and results that it put before people since
+    /// the last turn.
+    pub decided: Vec<DecidedProposal>,
     /// Where it has to plan anew: what was changed outside until now, each to
-    /// be kept, undone or handed over.
+    /// be kept, undone or handed over. Otherwise what ended since the last turn
+    /// without anybody knowing whether it took effect.
     pub effects: Vec<Happened>,
     /// What the task may use, has used and has left.
     pub budget: BudgetView,
@@ -139,6 +143,20 @@ pub struct OpenAction {
     pub capability: CapabilityRef,
     /// Where it is.
     pub state: ActionState,
+}
+
+/// A plan or a result that a person decided on, or nobody did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecidedProposal {
+    /// The action that put it forward.
+    pub id: Id,
+    /// `plan` or `result`.
+    pub asks: Asks,
+    /// Whether it was accepted.
+    pub accepted: bool,
+    /// How it ended.
+    pub outcome: OutcomeKind,
 }
 
 /// Something that was changed outside, or may have been.
@@ -245,11 +263,17 @@ impl ActionService {
     pub(super) fn start(&self, deed: &mut Deed, task: &Task, turn: u64) -> Result<TurnStart, Problem> {
         let view = self.task_view(task)?;
         let since = task.turn.as_ref().map_or(task.opened_ms, |turn| turn.opened_ms);
-        let open = self.actions_of(task)?.into_iter().map(|action| OpenAction {
-            id: action.id,
-            capability: action.capability,
-            state: action.state,
-        });
+        // What waits in the turn before ends with it.
+        let ends = |action: &Action| action.turn.is_some_and(|of| of < turn) && action.state != ActionState::Running;
+        let open = self
+            .actions_of(task)?
+            .into_iter()
+            .filter(|action| action.state == ActionState::Authorized || !ends(action));
+        let open = open.map(|action| OpenAction { id: action.id, capability: action.capability, state: action.state });
+        let Since { mut effects, decided } = self.happened(task, since)?;
+        if task.replan.is_empty() {
+            effects.retain(|(effect, at_ms)| effect.outcome == OutcomeKind::Unknown && *at_ms >= since);
+        }
         Ok(TurnStart {
             schema: TurnSchema::V1,
             session: task.session.clone(),
@@ -264,7 +288,8 @@ impl ActionService {
             asked: self.asked_of(task)?,
             permissions: self.permission_diff(task, since, deed.at_ms())?,
             open: open.collect(),
-            effects: if task.replan.is_empty() { Vec::new() } else { self.happened(task)? },
+            decided,
+            effects: effects.into_iter().map(|(effect, _)| effect).collect(),
             budget: view.budget,
             repeated: false,
         })
@@ -340,26 +365,32 @@ impl ActionService {
         Ok(diff)
     }
 
-    /// What was changed outside in a task, or may have been.
-    fn happened(&self, task: &Task) -> Result<Vec<Happened>, Problem> {
+    /// What was changed outside in a task, or may have been, with when; and
+    /// what was decided on plans and results since a moment.
+    fn happened(&self, task: &Task, since: u64) -> Result<Since, Problem> {
         let mut filter = ActionFilter {
             task: Some(task.id.clone()),
             states: vec![ActionState::Succeeded, ActionState::Failed, ActionState::Cancelled],
             ..ActionFilter::default()
         };
-        let mut out = Vec::new();
+        let (mut out, mut decided) = (Vec::new(), Vec::new());
         loop {
             let page = self.parts.store.actions(&task.principal.tenant, &filter)?;
-            let here = page.items.into_iter().filter(|action| action.session == task.session);
-            out.extend(here.filter_map(|action| self.changed_outside(action)));
+            for action in page.items.into_iter().filter(|action| action.session == task.session) {
+                decided.extend(proposal(&action).filter(|_| action.changed_ms >= since));
+                let at_ms = action.changed_ms;
+                out.extend(self.changed_outside(action).map(|effect| (effect, at_ms)));
+            }
             match page.next {
-                Some(next) => filter.after = Some(next),
-                None => break,
+                // All of it matters only where everything is planned anew.
+                Some(next) if !task.replan.is_empty() => filter.after = Some(next),
+                _ => break,
             }
         }
         // In the order in which it happened.
         out.reverse();
-        Ok(out)
+        decided.reverse();
+        Ok(Since { effects: out, decided })
     }
 
     fn changed_outside(&self, action: Action) -> Option<Happened> {
@@ -384,4 +415,22 @@ impl ActionService {
             choices,
         })
     }
+}
+
+/// What happened in a task.
+struct Since {
+    /// What was changed outside, or may have been, with when it ended.
+    effects: Vec<(Happened, u64)>,
+    decided: Vec<DecidedProposal>,
+}
+
+/// What became of a plan or a result, if the action is one.
+fn proposal(action: &Action) -> Option<DecidedProposal> {
+    let end = action.end.as_ref().filter(|_| matches!(action.asks, Asks::Plan | Asks::Result))?;
+    Some(DecidedProposal {
+        id: action.id.clone(),
+        asks: action.asks,
+        accepted: action.state == ActionState::Succeeded,
+        outcome: end.kind,
+    })
 }

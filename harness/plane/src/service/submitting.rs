@@ -232,7 +232,7 @@ impl ActionService {
         }
         self.declined_before(flight, &intent)?;
         if self.nobody_decides(flight, decision) {
-            return Err(super::asking::unattended(decision).into());
+            return Err(asking::unattended(decision).into());
         }
         let approval = Approval {
             id: self.parts.ids.random(),
@@ -266,8 +266,9 @@ impl ActionService {
     ) -> Result<Observation, Halt> {
         flight.story.0.data = verdict(true, by, words);
         flight.journal.mark();
-        let standing = flight.standing.condition(flight.action(), true);
-        flight.journal.condition(standing);
+        for standing in flight.standing.conditions(flight.action(), true) {
+            flight.journal.condition(standing);
+        }
         flight.journal.condition(glovebox_store::Condition::NotHalted);
         self.end(flight, Outcome::succeeded(None)).await
     }

@@ -1,10 +1,14 @@
 //! Sessions and tasks: opening them, looking at them, ending them.
 
 use env_contracts::{Code, Id, Name, Principal, Problem};
-use glovebox_events::{Budget, LogKey, Owner, PayloadRole, Session, SessionEvent, Task, TaskEnd, TaskEvent, TaskState};
-use glovebox_store::{Condition, Content, Page, SessionFilter, TaskFilter, Thing};
+use glovebox_events::{
+    ActionState, Budget, LogKey, Owner, PayloadRole, Session, SessionEvent, StopAsked, Task, TaskEnd, TaskEvent,
+    TaskState,
+};
+use glovebox_store::{Condition, Content, GrantFilter, Page, SessionFilter, TaskFilter, Thing};
 
 use super::deed::Deed;
+use super::flight::Halt;
 use super::halting::word;
 use super::journal::Lost;
 use super::{ActionService, Parts, standing, unknown_session, unknown_task};
@@ -82,7 +86,9 @@ impl ActionService {
         let mut depth = 0;
         while let Some(next) = above {
             let session = self.parts.store.session(&principal.tenant, &next)?;
-            let session = session.filter(|session| session.principal.user == principal.user);
+            // What is above the parent is its own affair.
+            let may = |session: &Session| depth > 0 || belongs(principal, &session.principal);
+            let session = session.filter(|session| session.principal.user == principal.user && may(session));
             let session = session.ok_or_else(|| unknown_session(&next))?;
             standing::can_begin(&session)?;
             let of = Thing::Session(session.id.clone());
@@ -116,24 +122,73 @@ impl ActionService {
         Ok(page)
     }
 
-    /// Closes a session: nothing new begins in it. What runs goes on.
+    /// Closes a session: nothing new begins in it, what waits is ended, its
+    /// questions are withdrawn and its grants taken back. What runs goes on.
     ///
     /// # Errors
     /// `session-unknown`.
     pub async fn close_session(&self, principal: &Principal, id: &Id) -> Result<Session, Problem> {
-        loop {
+        let session = loop {
             let session = self.session(principal, id)?;
             if session.closed {
-                return Ok(session);
+                break session;
             }
-            let mut deed = Deed::new(log(principal, id), self.now_ms());
+            let mut deed = Deed::new(log(&session.principal, id), self.now_ms());
             let closed = deed.session(Some(session), SessionEvent::Closed { by: speaker(principal) })?;
             match deed.commit(&*self.parts.store).await {
-                Ok(()) => return Ok(closed),
+                Ok(()) => break closed,
                 Err(Lost::Changed) => {}
                 Err(lost) => return Err(self.lost(lost)),
             }
+        };
+        // Once more where an earlier call did not come to its end.
+        self.empty(principal, &session).await?;
+        Ok(session)
+    }
+
+    /// Ends what waits in a session that was closed.
+    async fn empty(&self, principal: &Principal, session: &Session) -> Result<(), Problem> {
+        let tenant = &session.principal.tenant;
+        let mut filter = TaskFilter { session: Some(session.id.clone()), open: true, ..TaskFilter::default() };
+        loop {
+            let page = self.parts.store.tasks(tenant, &filter)?;
+            for task in page.items {
+                let mut deed = Deed::new(log_of(&task), self.now_ms());
+                self.withdraw_questions(&mut deed, &task, Change::End, "session-closed")?;
+                match deed.commit(&*self.parts.store).await {
+                    // An answer that came meanwhile is one.
+                    Ok(()) | Err(Lost::Changed) => {}
+                    Err(lost) => return Err(self.lost(lost)),
+                }
+            }
+            match page.next {
+                Some(next) => filter.after = Some(next),
+                None => break,
+            }
         }
+        let filter = GrantFilter {
+            live_at: Some(self.now_ms()),
+            user: Some(session.principal.user.clone()),
+            session: Some(session.id.clone()),
+        };
+        for grant in self.parts.store.grants(tenant, &filter)? {
+            if grant.session.as_ref() == Some(&session.id) {
+                self.take_back(tenant, grant, &speaker(principal)).await?;
+            }
+        }
+        for action in self.open_actions(tenant, &session.id, None)? {
+            if action.state == ActionState::Running {
+                continue;
+            }
+            let stop =
+                StopAsked { by: speaker(principal), at_ms: self.now_ms(), why: word("session-closed"), grace_ms: None };
+            match self.stop_one(action, stop).await {
+                // It went on by itself meanwhile, to where it finds out.
+                Ok(()) | Err(Halt::Changed | Halt::Refused(_)) => {}
+                Err(Halt::Failed(problem)) => return Err(problem),
+            }
+        }
+        Ok(())
     }
 
     /// Opens a task, and its session where nobody did before. The same again
@@ -160,7 +215,7 @@ impl ActionService {
             }
             let mut deed = Deed::new(log(principal, &new.session), self.now_ms());
             match self.parts.store.session(&principal.tenant, &new.session)? {
-                Some(session) if session.principal.user == principal.user => {
+                Some(session) if belongs(principal, &session.principal) => {
                     standing::can_begin(&session)?;
                     let of = Thing::Session(session.id);
                     deed.condition(Condition::Version { of, version: session.version });
@@ -247,7 +302,7 @@ impl ActionService {
                 Err(lost) => return Err(self.lost(lost)),
             }
         };
-        self.void(&task, Change::End, |_| true).await?;
+        self.void(&task, &speaker(principal), Change::End, |_| true).await?;
         Ok(task)
     }
 
@@ -268,6 +323,13 @@ impl ActionService {
 pub(super) fn sees(principal: &Principal, of: &Principal) -> bool {
     let mine = |agent| of.agent.is_none() || of.agent.as_ref() == Some(agent) || of.chain.contains(agent);
     principal.user == of.user && principal.agent.as_ref().is_none_or(mine)
+}
+
+/// Whether somebody may work in a session that another opened: who sees it, and
+/// whoever was called from there.
+pub(super) fn belongs(principal: &Principal, of: &Principal) -> bool {
+    sees(principal, of)
+        || (principal.user == of.user && of.agent.as_ref().is_some_and(|agent| principal.chain.contains(agent)))
 }
 
 /// Who speaks, by name: the agent where there is one.

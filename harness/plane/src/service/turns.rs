@@ -1,7 +1,7 @@
 //! Turns: the boundary between two steps of a loop.
 
 use env_contracts::{Code, Id, Name, Principal, Problem};
-use glovebox_events::{Action, Entry, Grant, Owner, PayloadRole, StopAsked, Task, TaskEvent, Told, Turn};
+use glovebox_events::{Action, ActionState, Entry, Grant, Owner, PayloadRole, StopAsked, Task, TaskEvent, Told, Turn};
 use glovebox_store::{ActionFilter, Content, GrantFilter};
 
 use super::deed::Deed;
@@ -53,6 +53,16 @@ impl ActionService {
     /// it has another goal, `task-closed`, `interrupted` while it is being
     /// stopped.
     pub async fn open_turn(&self, principal: &Principal, open: OpenTurn) -> Result<TurnStart, Problem> {
+        let by = speaker(principal);
+        let known = self.known_task(principal, &open.task)?;
+        self.acts(principal, &known)?;
+        // What ran in a process that is gone has an end before it is told of.
+        for action in self.actions_of(&known)?.into_iter().filter(|action| action.state == ActionState::Running) {
+            let alive = action.holder.as_ref().map_or(Ok(false), |holder| self.parts.holders.alive(holder))?;
+            if !alive {
+                Box::pin(self.lost_holder(action)).await?;
+            }
+        }
         let (task, start) = loop {
             let task = self.known_task(principal, &open.task)?;
             self.acts(principal, &task)?;
@@ -65,6 +75,13 @@ impl ActionService {
             {
                 let start = self.start_of(&task, turn)?;
                 break (task, TurnStart { repeated: true, ..start });
+            }
+            if let Some(turn) = &task.turn
+                && open.key.is_some()
+                && turn.key == open.key
+            {
+                let message = format!("turn {} was opened with that key, from another one", turn.number);
+                return Err(Problem::new(Code::KeyConflict, message));
             }
             let last = task.turn.as_ref().map_or(0, |turn| turn.number);
             if last != open.expected_turn {
@@ -84,13 +101,16 @@ impl ActionService {
                 return Err(Problem::new(Code::Interrupted, message)
                     .with_help("open the turn again once nothing runs any more"));
             }
+            if let Some(before) = task.open_turn().map(|turn| turn.number) {
+                // First, so that what begins in it no more is not told of, and
+                // what began is.
+                self.end_turn(task, before, "next").await?;
+                self.void(&self.known_task(principal, &open.task)?, &by, Change::Turn, older(before)).await?;
+                continue;
+            }
             let mut deed = Deed::new(log_of(&task), self.now_ms().max(task.changed_ms));
             let start = self.start(&mut deed, &task, last + 1)?;
             let mut next = task;
-            if let Some(before) = next.open_turn().map(|turn| turn.number) {
-                let closed = TaskEvent::TurnClosed { turn: before, why: word("next") };
-                next = deed.task(Some(next), &open.task, closed)?;
-            }
             self.void_grants(&mut deed, &next, Some(last))?;
             let turn = Turn {
                 number: last + 1,
@@ -109,8 +129,8 @@ impl ActionService {
                 Err(lost) => return Err(self.lost(lost)),
             }
         };
-        let now = task.turn.as_ref().map_or(0, |turn| turn.number);
-        self.void(&task, Change::Turn, |action| action.turn.is_some_and(|turn| turn < now)).await?;
+        // Once more where an earlier call did not come to its end.
+        self.void(&task, &by, Change::Turn, older(open.expected_turn)).await?;
         Ok(start)
     }
 
@@ -128,17 +148,23 @@ impl ActionService {
                 Some(known) if known.number == turn => {}
                 _ => return Err(standing::other_turn(&task, turn)),
             }
-            let mut deed = Deed::new(log_of(&task), self.now_ms().max(task.changed_ms));
-            let closed = deed.task(Some(task), id, TaskEvent::TurnClosed { turn, why: word("closed") })?;
-            self.void_grants(&mut deed, &closed, Some(turn))?;
-            match deed.commit(&*self.parts.store).await {
-                Ok(()) => break closed,
-                Err(Lost::Changed) => {}
-                Err(lost) => return Err(self.lost(lost)),
-            }
+            self.end_turn(task, turn, "closed").await?;
         };
-        self.void(&task, Change::Turn, |action| action.turn.is_some_and(|of| of <= turn)).await?;
+        self.void(&task, &speaker(principal), Change::Turn, older(turn)).await?;
         Ok(task)
+    }
+
+    /// Writes down that a turn is over, with its grants. Whoever else changed
+    /// the task first, it is looked at again.
+    async fn end_turn(&self, task: Task, turn: u64, why: &str) -> Result<(), Problem> {
+        let id = task.id.clone();
+        let mut deed = Deed::new(log_of(&task), self.now_ms().max(task.changed_ms));
+        let closed = deed.task(Some(task), &id, TaskEvent::TurnClosed { turn, why: word(why) })?;
+        self.void_grants(&mut deed, &closed, Some(turn))?;
+        match deed.commit(&*self.parts.store).await {
+            Ok(()) | Err(Lost::Changed) => Ok(()),
+            Err(lost) => Err(self.lost(lost)),
+        }
     }
 
     /// Records something into the log of a task.
@@ -151,11 +177,17 @@ impl ActionService {
             let message = format!("an entry has at most {MAX_ENTRY} bytes; what is larger is an artifact");
             return Err(Problem::new(Code::Usage, message));
         }
-        if let Told::ModelCall { model, .. } = &telling.what {
-            bounded("model's name", Some(model))?;
+        match &telling.what {
+            Told::ModelCall { model, .. } => bounded("model's name", Some(model))?,
+            Told::Verified { .. } => {}
+            _ if telling.content.as_ref().is_none_or(|content| content.trim().is_empty()) => {
+                return Err(Problem::new(Code::Usage, "there is nothing to record: it has no words"));
+            }
+            _ => {}
         }
         if matches!(telling.what, Told::Feedback) && principal.agent.is_some() {
-            return Err(Problem::new(Code::NotEligible, "an agent gives no feedback on itself"));
+            return Err(Problem::new(Code::NotEligible, "an agent gives no feedback on itself")
+                .with_help("a person does: without --agent and $GLOVEBOX_AGENT"));
         }
         loop {
             let task = self.known_task(principal, id)?;
@@ -235,6 +267,7 @@ impl ActionService {
     pub(super) async fn void(
         &self,
         task: &Task,
+        by: &Name,
         change: Change,
         which: impl Fn(&Action) -> bool,
     ) -> Result<(), Problem> {
@@ -244,7 +277,7 @@ impl ActionService {
             if !over || !which(&action) {
                 continue;
             }
-            let stop = StopAsked { by: speaker(&task.principal), at_ms: self.now_ms(), why: word(why), grace_ms: None };
+            let stop = StopAsked { by: by.clone(), at_ms: self.now_ms(), why: word(why), grace_ms: None };
             match self.stop_one(action, stop).await {
                 // It went on by itself meanwhile, to where it finds out.
                 Ok(()) | Err(Halt::Changed | Halt::Refused(_)) => {}
@@ -277,4 +310,9 @@ impl ActionService {
             }
         }
     }
+}
+
+/// What was asked for in this turn or before.
+fn older(turn: u64) -> impl Fn(&Action) -> bool {
+    move |action| action.turn.is_some_and(|of| of <= turn)
 }

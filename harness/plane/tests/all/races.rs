@@ -126,6 +126,52 @@ fn nothing_begins_and_nobody_is_asked_when_the_task_moves_on_at_the_last_moment(
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Clients without tasks work in a session alone, which perhaps nobody opened.
+#[test]
+fn nothing_begins_in_a_session_that_is_interrupted_or_closed_at_the_last_moment() {
+    let mut wrong = Vec::new();
+    for (rules, opened, close) in [(ALLOW, true, false), (ALLOW, false, false), (ALLOW, true, true), (ASK, true, false)]
+    {
+        let ground = Ground::new();
+        let setup = Setup::of(&[WRITE, TOOL]).rules(rules);
+        let plain = House::open(&ground, &setup);
+        plain.runs_well();
+        if opened {
+            plain.open_session(&coder(), "s1", None);
+        } else {
+            // It is known by what was asked in it before.
+            drop(plain.send(plain.asked("fake.tool", "{}")).unwrap());
+        }
+        let before = ground.runs().len();
+        let (service, handle) = (plain.service.clone(), ground.tokio.handle().clone());
+        let stop = move || {
+            handle.block_on(async {
+                if close {
+                    Box::pin(service.close_session(&person("u"), &id("s1"))).await.unwrap();
+                } else {
+                    let asked = Interrupting { target: Target::Session(id("s1")), grace: None, reason: None };
+                    let done = Box::pin(service.interrupt(&person("u"), asked)).await.unwrap();
+                    assert!(done.stopped_ms.is_some() && done.running.is_empty());
+                }
+            });
+        };
+        let house =
+            House::open_over(&ground, &setup, |store| at(store, |moment, _| *moment == Moment::Before(1), stop));
+        house.runs_well();
+        let went = house.send(house.asked("fake.write", r#"{"count":1}"#)).unwrap();
+        let ended = match &went {
+            Submitted::Done(seen) => seen.outcome.to_string(),
+            Submitted::Waiting(_) => "waits".to_owned(),
+        };
+        let outcome = if close { "interrupted(task-ended)" } else { "interrupted(interrupted)" };
+        if ended != outcome || ground.runs().len() != before || !house.pending().is_empty() {
+            wrong.push(format!("{rules} opened {opened} closed {close}: {ended}, and not {outcome}"));
+        }
+        house.audit(&["s1"]);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn nothing_is_opened_below_a_tree_that_is_just_being_stopped() {
     for task in [false, true] {

@@ -60,7 +60,6 @@ fn made(choice: u8, fits: bool, number: u8, live: &Small) -> Made {
     }
 }
 
-#[expect(clippy::large_enum_variant, reason = "one at a time is made and used")]
 enum Made {
     Task(Id, TaskEvent),
     Session(SessionEvent),

@@ -27,7 +27,7 @@ fn house() -> House {
 }
 
 fn told(house: &House, what: Told) -> Id {
-    let telling = Telling { turn: None, parents: Vec::new(), what, content: None };
+    let telling = Telling { turn: None, parents: Vec::new(), what, content: Some("words".into()) };
     house.block_on(house.service.tell(&agent("u", "coder"), &id("t1"), telling)).unwrap().id
 }
 

@@ -40,7 +40,7 @@ fn sessions_and_tasks_are_opened_once_seen_by_their_own_and_closed_for_good() {
         assert_eq!(house.block_on(house.service.open_turn(&foreign, open)).unwrap_err().code, Code::TaskUnknown);
         let mut theirs = house.asked("fake.tool", "{}");
         theirs.principal = foreign;
-        assert_eq!(house.send(theirs).unwrap_err().code, Code::TaskUnknown);
+        assert_eq!(house.send(theirs).unwrap_err().code, Code::SessionUnknown);
     }
     assert!(house.service.session(&person("u"), &id("s1")).is_ok(), "a person sees what is done in their name");
     house.block_on(house.service.close_session(&coder(), &id("s1"))).unwrap();
@@ -244,7 +244,7 @@ fn everything_a_loop_records_is_in_one_log_with_its_causes_and_in_its_turn() {
     house.block_on(house.service.end_task(&coder(), &id("t1"), over, Some("it works"))).unwrap();
     assert_eq!(tell(Told::Text, &[], None).unwrap_err().code, Code::TaskClosed);
     tell(Told::Outcome, &[], None).unwrap();
-    let praise = Telling { turn: None, parents: Vec::new(), what: Told::Feedback, content: None };
+    let praise = Telling { turn: None, parents: Vec::new(), what: Told::Feedback, content: Some("good".into()) };
     house.block_on(house.service.tell(&person("u"), &id("t1"), praise)).unwrap();
     let filter = EventFilter { of: EventsOf::Task(id("t1")), after: 0, limit: 0 };
     let events = house.store.events(&name("local"), &filter).unwrap();

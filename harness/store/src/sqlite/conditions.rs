@@ -7,7 +7,7 @@ use super::apply::{Stop, int};
 use super::fault::Fault;
 use super::{read, tasks};
 use crate::chain::raw;
-use crate::{Commit, Condition, Conflict, Thing};
+use crate::{Commit, Condition, Conflict, Thing, session_moved};
 
 /// All of them, in their order.
 pub(super) fn check(sql: &Connection, commit: &Commit) -> Result<(), Stop> {
@@ -51,6 +51,10 @@ fn conflict(sql: &Connection, commit: &Commit, condition: &Condition) -> Result<
         Condition::TaskAt { task, goal, turn, interrupt } => {
             let seen = tasks::task(sql, &commit.log.tenant, task)?;
             Ok(seen.moved(*goal, *turn, interrupt.as_ref()).map(Conflict::Task))
+        }
+        Condition::SessionGoing { interrupt } => {
+            let session = tasks::session(sql, &commit.log.tenant, &commit.log.session)?;
+            Ok(session_moved(session.as_ref(), interrupt.as_ref()).map(Conflict::Task))
         }
         Condition::TopicFree { task, topic, goal } => {
             let taken: Option<String> = sql

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::machine::{Change, Pending, Then, after};
 use crate::service::deed::Deed;
+use crate::service::flight::Flight;
 use crate::service::halting::word;
 use crate::service::journal::Lost;
 use crate::service::tasks::{log, log_of};
@@ -46,6 +47,8 @@ impl ActionService {
                 self.same_user(principal, action)?;
             }
             let session = self.parts.store.session(&principal.tenant, &task.session)?;
+            let interrupt = session.as_ref().and_then(|session| session.interrupt.as_ref());
+            let interrupt = interrupt.map(|interrupt| interrupt.id.clone());
             let root = session.map_or_else(|| task.session.clone(), |session| session.root);
             let mut deed = Deed::new(log_of(&task), self.now_ms());
             let now = deed.at_ms();
@@ -89,6 +92,7 @@ impl ActionService {
             let since_ms = now.saturating_sub(u64::try_from(asks.per.as_millis()).unwrap_or(u64::MAX));
             deed.condition(Condition::AsksBelow { session: task.session.clone(), since_ms, most: asks.most });
             deed.condition(Condition::NotHalted);
+            deed.condition(Condition::SessionGoing { interrupt });
             match deed.commit(&*self.parts.store).await {
                 Ok(()) => return Ok(QuestionView { question, words: Some(asking.text), said: None }),
                 Err(Lost::Changed) => {}
@@ -103,6 +107,26 @@ impl ActionService {
                 }
                 Err(lost) => return Err(self.lost(lost)),
             }
+        }
+    }
+
+    /// What changes something does not run ahead of an answer that was asked for
+    /// in the same turn.
+    pub(in crate::service) fn no_question_waits(&self, flight: &Flight) -> Result<(), Problem> {
+        let action = flight.action();
+        let Some(turn) = action.turn else { return Ok(()) };
+        let filter = QuestionFilter {
+            states: vec![QuestionState::Pending],
+            task: Some(action.task.clone()),
+            ..QuestionFilter::default()
+        };
+        let waiting = self.parts.store.questions(&action.principal.tenant, &filter)?;
+        match waiting.items.iter().find(|question| question.turn == Some(turn)) {
+            Some(question) => {
+                let message = format!("question {} was asked in the same turn and waits for its answer", question.id);
+                Err(Problem::new(Code::QuestionPending, message))
+            }
+            None => Ok(()),
         }
     }
 
@@ -183,8 +207,7 @@ fn one_decision(text: &QuestionText) -> Result<(), Problem> {
     if bare(&text.question) || long(&text.question, MAX_QUESTION) {
         return Err(refused(format!("a question has between 1 and {MAX_QUESTION} characters")));
     }
-    // A second question mark asks for a second thing.
-    if text.question.matches(['?', '？']).count() > 1 {
+    if several(&text.question) {
         return Err(refused("it asks for several decisions at once"));
     }
     if !(2..=3).contains(&text.options.len()) {
@@ -215,4 +238,16 @@ fn one_decision(text: &QuestionText) -> Result<(), Problem> {
         return Err(refused("it does not say, in a few words each, what the answer affects"));
     }
     Ok(())
+}
+
+/// Whether a text asks for several things, as far as its form tells: a second
+/// sentence that is a question, or a list. That its words ask for one thing,
+/// nothing of ours can say.
+fn several(question: &str) -> bool {
+    let ends = |(at, mark): (usize, char)| {
+        let next = question[at + mark.len_utf8()..].chars().next();
+        mark == '？' || (mark == '?' && next.is_none_or(char::is_whitespace))
+    };
+    let listed = |one: &str, two: &str| question.contains(one) && question.contains(two);
+    question.char_indices().filter(|at| ends(*at)).count() > 1 || listed("1)", "2)") || listed("1. ", "2. ")
 }

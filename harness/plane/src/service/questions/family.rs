@@ -36,6 +36,9 @@ impl ActionService {
         if question.root != stands.root || id == into || stands.merged_into.is_some() {
             return Err(Problem::new(Code::Usage, format!("question {into} can't stand for {id}")));
         }
+        if !matches!(stands.state, QuestionState::Pending | QuestionState::Answered) {
+            return Err(closed(&stands));
+        }
         if stands.options != question.options {
             return Err(Problem::new(Code::Usage, "they have other options, and so are not the same question")
                 .with_help("answer one of them yourself"));
@@ -49,7 +52,10 @@ impl ActionService {
     /// Whether an agent is the one that a question was put to: that of the
     /// root of the tree, and never the one that asks.
     pub(super) fn asked_here(&self, principal: &Principal, question: &Question) -> Result<(), Problem> {
-        let not = || Problem::new(Code::NotEligible, format!("question {} was put to somebody else", question.id));
+        let not = || {
+            Problem::new(Code::NotEligible, format!("question {} was put to somebody else", question.id))
+                .with_help("`glovebox questions show ID` says who is to answer it")
+        };
         if principal.agent.is_none() {
             return Ok(());
         }
