@@ -26,8 +26,15 @@ pub(crate) enum ActionCommand {
     #[command(after_help = "Examples:\n  glovebox action events ACTION\n  glovebox action events ACTION --json")]
     Events(IdArgs),
     /// Stop an action, whether it waits or runs.
-    #[command(after_help = "Examples:\n  glovebox action cancel ACTION")]
-    Cancel(IdArgs),
+    #[command(after_help = "Examples:\n  glovebox action cancel ACTION\n  glovebox action cancel ACTION --grace 30s")]
+    Cancel {
+        #[command(flatten)]
+        action: IdArgs,
+        /// How long it may go on to end by itself. With it, the end is waited
+        /// for.
+        #[arg(long, value_name = "TIME")]
+        grace: Option<env_contracts::Span>,
+    },
     /// Go on with an action that was left: run it if it was approved.
     #[command(after_help = "Examples:\n  glovebox action resume ACTION\n  glovebox action resume ACTION --ask wait")]
     Resume(ResumeArgs),
@@ -248,7 +255,7 @@ impl ActionCommand {
             Self::Show(_) => "action show",
             Self::List(_) => "action list",
             Self::Events(_) => "action events",
-            Self::Cancel(_) => "action cancel",
+            Self::Cancel { .. } => "action cancel",
             Self::Resume(_) => "action resume",
         }
     }
@@ -256,7 +263,7 @@ impl ActionCommand {
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::Submit(args) => args.json,
-            Self::Show(args) | Self::Events(args) | Self::Cancel(args) => args.json,
+            Self::Show(args) | Self::Events(args) | Self::Cancel { action: args, .. } => args.json,
             Self::List(args) => args.json,
             Self::Resume(args) => args.json,
         }

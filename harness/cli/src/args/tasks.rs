@@ -257,6 +257,9 @@ pub(crate) struct TaskNewArgs {
     /// and error.
     #[arg(long, value_name = "SIZE")]
     pub(crate) budget_output: Option<env_contracts::ByteSize>,
+    /// Nothing begins any more once they sent and received so many bytes outside.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) budget_egress: Option<env_contracts::ByteSize>,
     /// Nothing begins any more once tools and models cost so many millionths of
     /// the unit.
     #[arg(long, value_name = "N")]

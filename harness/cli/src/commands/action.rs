@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
 
-use env_contracts::{ActionRequest, Code, Id, Moment, Principal, Problem};
+use env_contracts::{ActionRequest, Code, Id, Moment, Principal, Problem, Span};
 use glovebox_events::ActionState;
-use glovebox_plane::{ActionService, Submission};
+use glovebox_plane::{ActionService, Interrupting, Submission, Target};
 use glovebox_store::ActionFilter;
 use serde_json::value::RawValue;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(command: ActionCommand, config: &Config) -> Result<ExitCode, P
         ActionCommand::Show(args) => show(&args, config),
         ActionCommand::List(args) => list(&args, config),
         ActionCommand::Events(args) => events(&args, config),
-        ActionCommand::Cancel(args) => cancel(&args, config),
+        ActionCommand::Cancel { action, grace } => cancel(&action, grace, config),
         ActionCommand::Resume(args) => resume(&args, config),
     }
 }
@@ -176,9 +176,14 @@ fn summary(what: &serde_json::Value) -> String {
     plain.collect::<Vec<_>>().join(" ")
 }
 
-fn cancel(args: &IdArgs, config: &Config) -> Result<ExitCode, Problem> {
+fn cancel(args: &IdArgs, grace: Option<Span>, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::overseer(config)?;
     let id = whole(&service, &who::requester_of_answers(config), &args.id)?;
+    if let Some(grace) = grace {
+        let asked = Interrupting { target: Target::Action(id), grace: Some(grace.0), reason: None };
+        let done = house::tokio_runtime()?.block_on(service.interrupt(&who::requester_of_answers(config), asked))?;
+        return super::session::shown(&done, args.json);
+    }
     let view =
         house::tokio_runtime()?.block_on(service.cancel(&who::requester_of_answers(config), &id, "cancelled"))?;
     if args.json {

@@ -106,6 +106,7 @@ fn show(args: &NamedArgs, config: &Config) -> Result<ExitCode, Problem> {
             "  people were asked {} times to decide and {} questions; actions ran {} ms and waited {} ms for them",
             attention.approvals, attention.questions, attention.run_ms, attention.waited_ms
         )?;
+        super::task::used(&mut out, attention.used, attention.left)?;
         for (rule, count) in &attention.rules {
             writeln!(out, "    {count} by {rule}")?;
         }
@@ -130,10 +131,15 @@ fn interrupt(args: InterruptArgs, config: &Config) -> Result<ExitCode, Problem> 
     };
     let asked = Interrupting { target, grace: args.grace.map(|grace| grace.0), reason: args.reason };
     let done = tokio.block_on(service.interrupt(&principal, asked))?;
-    if args.json {
-        return printed(print::json(&done), 0);
+    shown(&done, args.json)
+}
+
+/// What became of an interrupt.
+pub(super) fn shown(done: &Interrupted, json: bool) -> Result<ExitCode, Problem> {
+    if json {
+        return printed(print::json(done), 0);
     }
-    printed(told(&done), 0)
+    printed(told(done), 0)
 }
 
 /// That it was received, and what has stopped.

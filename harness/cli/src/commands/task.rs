@@ -1,9 +1,9 @@
 //! `glovebox task`: what is to be reached, and what people say to it.
 
-use std::io::Write as _;
+use std::io::Write;
 use std::process::ExitCode;
 
-use env_contracts::{Code, Problem, Span};
+use env_contracts::{Code, Id, Problem, Span};
 use glovebox_events::{Budget, Task, TaskState};
 use glovebox_plane::{Made, NewTask, Saying, TaskView};
 use glovebox_store::TaskFilter;
@@ -17,7 +17,7 @@ use crate::terminal::escaped_line;
 use crate::{house, print, who};
 
 pub(crate) fn run(command: TaskCommand, config: &Config) -> Result<ExitCode, Problem> {
-    let say = |id: &env_contracts::Id, saying: Saying<'_>, json: bool| -> Result<ExitCode, Problem> {
+    let say = |id: &Id, saying: Saying<'_>, json: bool| -> Result<ExitCode, Problem> {
         let service = house::overseer(config)?;
         let principal = who::requester_of_answers(config);
         let task = house::tokio_runtime()?.block_on(service.say(&principal, id, saying))?;
@@ -82,7 +82,7 @@ fn new(args: TaskNewArgs, config: &Config) -> Result<ExitCode, Problem> {
             actions: args.budget_actions,
             run_ms: args.budget_run.map(millis),
             output_bytes: args.budget_output.map(|size| size.0),
-            egress_bytes: None,
+            egress_bytes: args.budget_egress.map(|size| size.0),
             cost_micros: args.budget_cost,
         },
     };
@@ -96,14 +96,20 @@ fn new(args: TaskNewArgs, config: &Config) -> Result<ExitCode, Problem> {
 fn show(args: &NamedArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::overseer(config)?;
     house::tokio_runtime()?.block_on(service.recover())?;
-    let view = service.task(&who::requester_of_answers(config), &args.id)?;
+    let principal = who::requester_of_answers(config);
+    let view = service.task(&principal, &args.id)?;
+    let plan = service.accepted_plan(&principal, &args.id)?.map(|plan| plan.action.id);
     if args.json {
-        return printed(print::json(&view), 0);
+        return printed(
+            print::json(&serde_json::json!({ "task": view.task, "goal": view.goal,
+            "constraints": view.constraints, "steers": view.steers, "budget": view.budget, "accepted_plan": plan })),
+            0,
+        );
     }
-    printed(written(&view), 0)
+    printed(written(&view, plan.as_ref()), 0)
 }
 
-fn written(view: &TaskView) -> std::io::Result<()> {
+fn written(view: &TaskView, plan: Option<&Id>) -> std::io::Result<()> {
     let task = &view.task;
     let mut out = anstream::stdout().lock();
     let by = task.principal.agent.as_ref().unwrap_or(&task.principal.user);
@@ -130,6 +136,9 @@ fn written(view: &TaskView) -> std::io::Result<()> {
         let closed = turn.closed.as_ref().map_or_else(|| "open".to_owned(), |why| format!("closed: {why}"));
         writeln!(out, "  turn {} for goal {}  {closed}", turn.number, turn.goal)?;
     }
+    if let Some(plan) = plan {
+        writeln!(out, "  accepted plan: action {plan}")?;
+    }
     if !task.replan.is_empty() {
         let why: Vec<&str> = task.replan.iter().map(env_contracts::Name::as_str).collect();
         writeln!(out, "  the loop has to plan anew: {}", why.join(", "))?;
@@ -140,23 +149,24 @@ fn written(view: &TaskView) -> std::io::Result<()> {
             .map_or_else(|| "something still runs".to_owned(), |at| format!("stopped {}", when(at)));
         writeln!(out, "  interrupted by {} at {}: {stopped}", interrupt.by, when(interrupt.at_ms))?;
     }
-    let budget = &view.budget;
-    let of = |most: Option<u64>| most.map_or_else(String::new, |most| format!(" of {most}"));
-    let used = |used: Option<u64>| used.unwrap_or_default();
-    writeln!(
-        out,
-        "  used: {}{} actions, {}{} ms running, {}{} bytes of output, {}{} cost; {} ms waiting for people, asked {} times",
-        used(budget.used.actions),
-        of(budget.most.actions),
-        used(budget.used.run_ms),
-        of(budget.most.run_ms),
-        used(budget.used.output_bytes),
-        of(budget.most.output_bytes),
-        used(budget.used.cost_micros),
-        of(budget.most.cost_micros),
-        budget.waited_ms,
-        budget.asks
-    )
+    used(&mut out, view.budget.used, view.budget.left)?;
+    writeln!(out, "  {} ms waiting for people, asked {} times", view.budget.waited_ms, view.budget.asks)
+}
+
+/// What was used, and what is left where there is a bound.
+pub(super) fn used(out: &mut impl Write, used: Budget, left: Budget) -> std::io::Result<()> {
+    let part = |used: Option<u64>, left: Option<u64>, what: &str| {
+        let left = left.map_or_else(String::new, |left| format!(" ({left} left)"));
+        format!("{} {what}{left}", used.unwrap_or_default())
+    };
+    let parts = [
+        part(used.actions, left.actions, "actions"),
+        part(used.run_ms, left.run_ms, "ms running"),
+        part(used.output_bytes, left.output_bytes, "bytes of output"),
+        part(used.egress_bytes, left.egress_bytes, "bytes outside"),
+        part(used.cost_micros, left.cost_micros, "millionths of cost"),
+    ];
+    writeln!(out, "  used: {}", parts.join(", "))
 }
 
 /// A task after something was said to it.

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use env_contracts::{Id, Principal, Problem};
-use glovebox_events::AskedFor;
+use glovebox_events::{AskedFor, Budget, TaskState};
 use glovebox_store::{ApprovalFilter, TaskFilter};
 use serde::Serialize;
 
+use super::starting::BudgetView;
 use super::tasks::sees;
 use super::{ActionService, unknown_session};
 
@@ -25,6 +26,11 @@ pub struct Attention {
     pub run_ms: u64,
     /// How long they waited for people, in milliseconds.
     pub waited_ms: u64,
+    /// What its tasks used until now, tools and models together.
+    pub used: Budget,
+    /// What those of its tasks have left that are not over, where each of them
+    /// has a bound.
+    pub left: Budget,
 }
 
 impl ActionService {
@@ -72,14 +78,34 @@ impl ActionService {
                 None => break,
             }
         }
-        let mut asks = 0;
+        let (mut asks, mut left) = (0, None);
         for task in &tasks {
-            let used = self.parts.store.task(tenant, task)?.used;
+            let seen = self.parts.store.task(tenant, task)?;
+            let used = seen.used;
+            let (most, models) = seen.record.as_ref().map(|task| (task.budget, task.spent)).unwrap_or_default();
+            let view = BudgetView::of(most, &used, models);
+            out.used = sum(out.used, view.used, |used, more| Some(used.unwrap_or(0).saturating_add(more?)));
+            if seen.record.is_some_and(|task| task.state == TaskState::Open) {
+                let both = |left: Option<u64>, more: Option<u64>| Some(left?.saturating_add(more?));
+                left = Some(left.map_or(view.left, |left| sum(left, view.left, both)));
+            }
             asks += used.asks;
             out.run_ms += used.run_us / 1000;
             out.waited_ms += used.waiting_us / 1000;
         }
+        out.left = left.unwrap_or_default();
         out.questions = asks.saturating_sub(out.approvals);
         Ok(out)
+    }
+}
+
+/// Part by part.
+fn sum(a: Budget, b: Budget, of: impl Fn(Option<u64>, Option<u64>) -> Option<u64>) -> Budget {
+    Budget {
+        actions: of(a.actions, b.actions),
+        run_ms: of(a.run_ms, b.run_ms),
+        output_bytes: of(a.output_bytes, b.output_bytes),
+        egress_bytes: of(a.egress_bytes, b.egress_bytes),
+        cost_micros: of(a.cost_micros, b.cost_micros),
     }
 }

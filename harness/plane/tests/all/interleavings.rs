@@ -205,7 +205,7 @@ impl Process {
             Move::Harmless => drop(service.submit(self.house.asked("fake.tool", "{}"), watch, &stop).await),
             Move::Resume(number) => {
                 let Some(action) = self.action(*number) else { return };
-                let asking = glovebox_plane::Asking::Leave;
+                let asking = Asking::Leave;
                 drop(service.resume(&action.principal, &action.id, asking, watch, &stop).await);
             }
             Move::Answer { of, offer } => {
