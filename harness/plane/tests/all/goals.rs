@@ -162,3 +162,28 @@ fn a_run_goes_on_when_the_goal_changes_and_counts_for_the_one_before() {
     assert_eq!(house.now(&seen.action_id).goal, Some(1));
     house.audit(&["s1"]);
 }
+
+/// A loop that has turns goes on for another goal in a turn that it opened for
+/// it: before that it has not read it.
+#[test]
+fn a_loop_begins_and_resumes_nothing_for_a_goal_that_it_has_not_read() {
+    let house = house();
+    house.turn();
+    let action = waiting(house.send(house.in_turn("fake.write", "{}", 1)).unwrap());
+    house.approve(&action);
+    house.say(Saying::Goal("something else"));
+    let resumed = house.resume_as(&action.principal, &action.id, glovebox_plane::Asking::Leave);
+    assert_eq!(resumed.unwrap_err().code, Code::GoalChanged);
+    let later = house.send(house.in_turn("fake.tool", "{}", 1));
+    assert_eq!(later.unwrap_err().code, Code::GoalChanged);
+    assert!(house.ground.runs().is_empty());
+    house.try_turn(1, 2).unwrap();
+    assert_eq!(done(house.resume(&action)).outcome.code, None);
+    assert_eq!(house.now(&action.id).goal, Some(2));
+    // Who did what is told by name.
+    let pending = waiting(house.send(house.in_turn("fake.write", r#"{"count":2}"#, 2)).unwrap());
+    house.say(Saying::Goal("a third thing"));
+    let seen = done(house.resume(&pending));
+    assert!(seen.outcome.message.unwrap().contains("`u` gave the task another goal"));
+    house.audit(&["s1"]);
+}

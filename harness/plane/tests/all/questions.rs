@@ -281,3 +281,35 @@ fn the_words_of_a_question_are_there_for_whoever_answers() {
     let none = house.service.questions(&person("v"), &glovebox_store::QuestionFilter::default()).unwrap();
     assert_eq!(none.items, []);
 }
+
+#[test]
+fn what_has_side_effects_waits_for_the_answer_that_was_asked_for_in_its_turn() {
+    let house = House::of(&setup().rules("permit (principal, action, resource);"));
+    house.runs_well();
+    house.open_task();
+    house.turn();
+    let asked = house.ask(about("window", Some(1))).unwrap().question.id;
+    let refused = done(house.send(house.in_turn("fake.write", "{}", 1)).unwrap());
+    assert_eq!(refused.outcome.code, Some(Code::QuestionPending));
+    assert!(house.ground.runs().is_empty());
+    // What changes nothing does not wait, and with the answer nothing does.
+    assert_eq!(done(house.send(house.in_turn("fake.tool", "{}", 1)).unwrap()).outcome.code, None);
+    house.answer_question(&person("u"), &asked, picks("one")).unwrap();
+    assert_eq!(done(house.send(house.in_turn("fake.write", "{}", 1)).unwrap()).outcome.code, None);
+    house.audit(&["s1"]);
+}
+
+#[test]
+fn a_question_may_name_marks_and_addresses_and_is_still_one() {
+    let house = house();
+    let asked = |topic: &str, question: &str| {
+        let mut asking = about(topic, None);
+        asking.text.question = question.to_owned();
+        house.ask(asking).map(drop).map_err(|problem| problem.code)
+    };
+    assert_eq!(asked("a", "Should the wildcard be `?` or `*`?"), Ok(()));
+    assert_eq!(asked("b", "Keep https://example.com/a?b=1 as it is?"), Ok(()));
+    for several in ["Keep it? Rename it?", "1) keep it 2) rename it", "Keep it？Rename it？"] {
+        assert_eq!(asked("c", several), Err(Code::QuestionRefused), "{several}");
+    }
+}

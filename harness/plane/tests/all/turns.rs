@@ -314,3 +314,28 @@ fn a_tree_of_sessions_has_an_end_and_the_parent_sees_the_child() {
     assert_eq!(late.code, Code::SessionConflict);
     house.audit(&["s1", "s2"]);
 }
+
+/// What a loop is told is under way is what is: nothing that ends with this very
+/// turn, nothing whose process is gone, and all that runs.
+#[test]
+fn a_turn_is_told_of_what_really_goes_on() {
+    let house = house();
+    house.open_task();
+    house.turn();
+    let waits = waiting(house.send(house.in_turn("fake.write", "{}", 1)).unwrap());
+    let approved = waiting(house.send(house.in_turn("fake.write", r#"{"count":1}"#, 1)).unwrap());
+    house.approve(&approved);
+    let start = house.try_turn(1, 1).unwrap();
+    let open: Vec<_> = start.open.iter().map(|open| (open.id.clone(), open.state)).collect();
+    assert_eq!(open, [(approved.id.clone(), ActionState::Authorized)]);
+    assert_eq!(house.now(&waits.id).state, ActionState::Cancelled);
+    // The same key from another turn is no repetition.
+    let open = |expected_turn| {
+        let open = OpenTurn { task: id("t1"), expected_turn, goal_version: 1, key: Some(name("k")) };
+        house.block_on(house.service.open_turn(&coder(), open))
+    };
+    open(2).unwrap();
+    assert!(open(2).unwrap().repeated);
+    assert_eq!(open(3).unwrap_err().code, Code::KeyConflict);
+    house.audit(&["s1"]);
+}
