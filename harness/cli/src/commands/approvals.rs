@@ -1,9 +1,10 @@
 //! `glovebox approvals`: what waits for a person, and deciding it.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use env_contracts::{Code, Id, Principal, Problem, Scope};
+use env_contracts::{Code, Id, Name, Principal, Problem, Scope};
 use glovebox_events::{ApprovalState, Reviewed};
 use glovebox_identity::Approvers;
 use glovebox_plane::{ActionService, Answering, Card, CardOffer, Reply, Settled, Signed};
@@ -38,13 +39,33 @@ fn list(all: bool, json: bool, config: &Config) -> Result<ExitCode, Problem> {
         return printed(print::json(&serde_json::json!({ "approvals": cards })), 0);
     }
     let mut table = Table::default();
+    // What waits for the same thing is one row: one look, one answer each.
+    let mut shown = BTreeSet::new();
     for card in &cards {
-        let asker = card.requester.agent.as_ref().map_or_else(|| card.requester.user.to_string(), ToString::to_string);
-        let (tool, opened) = (card.capability.to_string(), when(card.opened_ms));
-        let same = if card.same > 1 { format!("{} alike", card.same) } else { String::new() };
-        table.row([card.approval.as_str(), card.state.as_str(), &tool, &asker, &opened, &card.plan, &same]);
+        let waits = card.state == ApprovalState::Pending;
+        if waits && !shown.insert(&card.card) {
+            continue;
+        }
+        let agents = card.requester.chain.iter().chain(&card.requester.agent).map(Name::as_str);
+        let agents = agents.collect::<Vec<_>>().join(" > ");
+        let asker = if agents.is_empty() { card.requester.user.to_string() } else { agents };
+        let until = match card.expires_ms.filter(|_| waits) {
+            Some(at) => format!("until {}", when(at)),
+            None => when(card.opened_ms),
+        };
+        let alike = |other: &&Card| waits && other.card == card.card && other.approval != card.approval;
+        let also: Vec<String> = cards.iter().filter(alike).map(|other| begins(&other.approval)).collect();
+        let also = if also.is_empty() { String::new() } else { format!("alike: {}", also.join(" ")) };
+        let (tool, session) = (card.capability.to_string(), card.session.as_str());
+        let id = card.approval.as_str();
+        table.row([id, card.state.as_str(), &tool, &asker, session, &until, &card.plan, &also]);
     }
     printed(table.write(&mut anstream::stdout().lock(), ""), 0)
+}
+
+/// As much of an id as names it.
+fn begins(id: &Id) -> String {
+    id.as_str().chars().take(super::SHORTEST_ID).collect()
 }
 
 /// All cards in these states, page by page.
@@ -107,7 +128,7 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
     });
     line("asks", &format!("{}{}", agent.unwrap_or_default(), card.requester.user));
     if !card.requester.chain.is_empty() {
-        let chain: Vec<&str> = card.requester.chain.iter().map(env_contracts::Name::as_str).collect();
+        let chain: Vec<&str> = card.requester.chain.iter().map(Name::as_str).collect();
         line("on behalf of", &chain.join(" > "));
     }
     line(
@@ -161,7 +182,7 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
     if card.same > 1 {
         line("alike", &format!("{} wait for the same; an answer counts for this one alone", card.same));
     }
-    let classes: Vec<&str> = card.classes.iter().map(env_contracts::Name::as_str).collect();
+    let classes: Vec<&str> = card.classes.iter().map(Name::as_str).collect();
     line("may answer", &classes.join(" or "));
     if card.state == ApprovalState::Pending {
         let end = card.expires_ms.map_or_else(|| "never".to_owned(), when);

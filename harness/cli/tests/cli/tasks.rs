@@ -192,3 +192,22 @@ fn a_session_belongs_to_whoever_opened_it_and_a_wrong_name_stops_nothing() {
     house.refuses(&["session", "steer", "s", "x"], 2, "session-conflict", &["closed"]);
     house.run(&["audit", "verify"]).ok();
 }
+
+#[test]
+fn what_is_asked_again_and_again_is_one_row_with_its_chain_and_its_end() {
+    let house = House::that_may_write();
+    let more = ["--chain", "lead", "--session", "s", "--ask", "leave"];
+    let asked: Vec<_> = (0..3).map(|_| crate::people::Asked::of(&house.writes("n.txt", &more))).collect();
+    crate::people::Asked::of(&house.writes("o.txt", &more));
+    let listed = house.run(&["approvals", "list"]).ok().stdout;
+    let rows: Vec<&str> = listed.lines().collect();
+    assert_eq!(rows.len(), 2, "{listed}");
+    assert!(rows[0].contains("lead > coder") && rows[0].contains("until ") && rows[0].contains("alike: "), "{listed}");
+    for other in &asked[1..] {
+        assert!(rows[0].contains(&other.approval[..8]), "{listed}");
+    }
+    // Each has a record and an answer of its own.
+    assert_eq!(house.pending().len(), 4);
+    house.run(&["approvals", "decline", &asked[1].approval]).ok();
+    assert_eq!(house.pending().len(), 3);
+}
