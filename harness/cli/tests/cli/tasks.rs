@@ -211,3 +211,16 @@ fn what_is_asked_again_and_again_is_one_row_with_its_chain_and_its_end() {
     house.run(&["approvals", "decline", &asked[1].approval]).ok();
     assert_eq!(house.pending().len(), 3);
 }
+
+#[test]
+fn what_was_typed_and_what_is_too_long_is_told_without_harm() {
+    let house = House::new();
+    task(&house);
+    let evil = "\u{202e}x\u{9b}y";
+    let ran = house.run(&["turn", "tell", "t", evil]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("\\u{202e}") && !ran.stderr.contains('\u{202e}'), "{}", ran.stderr);
+    let ask = ["questions", "ask", "--task", "t", "--topic", "a", "-"];
+    let long = house.run_with(&ask, vec![b'x'; 10 << 20]);
+    assert!(long.code == 49 && long.stderr.contains("more than"), "{}", long.stderr);
+}

@@ -1,7 +1,7 @@
 //! Opening an approval: the question that a person gets.
 
-use env_contracts::{ApprovalNeed, Assurance, Code, Name, OutcomeKind, Problem};
-use glovebox_events::{Approval, ApprovalState, AskedFor, What};
+use env_contracts::{ApprovalNeed, Assurance, Code, Digest, Name, OutcomeKind, Problem};
+use glovebox_events::{Approval, ApprovalState, AskedFor, Offer, What};
 use glovebox_policy::{Decision, Effect};
 use glovebox_store::{Condition, Conflict};
 
@@ -29,25 +29,39 @@ impl ActionService {
         } else {
             AskedFor::Policy
         };
-        Ok(Approval {
+        let of = (ready.bound.intent.clone(), ready.bound.digest.clone());
+        let opening = self.new_approval(flight, decision, of, reason, offers);
+        Ok(Approval { changed: std::mem::take(&mut flight.drift), preview: decision.preview, ..opening })
+    }
+
+    /// An approval as it begins, of this intent and plan digest.
+    pub(super) fn new_approval(
+        &self,
+        flight: &Flight,
+        decision: &Decision,
+        (intent, digest): (Digest, Digest),
+        asked_for: AskedFor,
+        offers: Vec<Offer>,
+    ) -> Approval {
+        Approval {
             id: self.parts.ids.random(),
             revision: flight.action().revision,
-            digest: ready.bound.digest.clone(),
-            intent: ready.bound.intent.clone(),
-            asked_for: reason,
-            changed: std::mem::take(&mut flight.drift),
+            digest,
+            intent,
+            asked_for,
+            changed: Vec::new(),
             rules: causes(decision),
             reasons: decision.for_people.clone(),
             classes: self.who_decides(flight, decision),
             offers,
-            preview: decision.preview,
+            preview: false,
             reviews: Vec::new(),
             opened_ms: self.now_ms(),
             expires_ms: None,
             nobody_reachable: false,
             state: ApprovalState::Pending,
             answer: None,
-        })
+        }
     }
 
     /// Writes an approval down, unless too much was asked. What was asked is
@@ -96,7 +110,7 @@ impl ActionService {
     }
 
     /// A person said no to exactly this in this task: it is not asked again.
-    pub(super) fn declined_before(&self, flight: &Flight, intent: &env_contracts::Digest) -> Result<(), Halt> {
+    pub(super) fn declined_before(&self, flight: &Flight, intent: &Digest) -> Result<(), Halt> {
         let task = &flight.kept.context.task;
         let Some(action) = self.parts.store.declined(&flight.principal.tenant, task, intent)? else { return Ok(()) };
         let before = looking::said(&self.parts, &action)?;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use env_contracts::{ApprovalNeed, Code, Contract, Limits, OutcomeKind, Principal, Problem, Scope, Verdict, Wanted};
-use glovebox_events::{Approval, ApprovalState, AskedFor, Asks, Matcher, PayloadRole, What};
+use glovebox_events::{AskedFor, Asks, Matcher, PayloadRole, What};
 use glovebox_policy::Decision;
 use glovebox_runtime::Stop;
 use glovebox_runtime::algebra;
@@ -97,25 +97,8 @@ impl ActionService {
         let payload = flight.journal.payload(PayloadRole::Facts, &facts);
         let what = What::Bound { intent: intent.clone(), digest: digest.clone(), facts: payload };
         flight.journal.event(self.now_ms(), what)?;
-        let approval = Approval {
-            id: self.parts.ids.random(),
-            revision: flight.action().revision,
-            digest,
-            intent,
-            asked_for: AskedFor::Delta,
-            changed: Vec::new(),
-            rules: asking::causes(decision),
-            reasons: decision.for_people.clone(),
-            classes: self.who_decides(flight, decision),
-            offers: offers::permissions(&matcher),
-            preview: false,
-            reviews: Vec::new(),
-            opened_ms: self.now_ms(),
-            expires_ms: None,
-            nobody_reachable: false,
-            state: ApprovalState::Pending,
-            answer: None,
-        };
+        let offers = offers::permissions(&matcher);
+        let approval = self.new_approval(flight, decision, (intent, digest), AskedFor::Delta, offers);
         self.put_question(flight, approval).await
     }
 }

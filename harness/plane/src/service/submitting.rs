@@ -8,9 +8,7 @@ use env_contracts::{
     ActionRequest, BoundFacts, Code, DerivedEffects, Digest, Id, Name, Observation, Outcome, Principal, Problem, Scope,
     Verdict, Wanted,
 };
-use glovebox_events::{
-    Action, ActionState, Approval, ApprovalState, AskedFor, Asks, Entry, PayloadRole, TaskEvent, Told, What,
-};
+use glovebox_events::{Action, ActionState, AskedFor, Asks, Entry, PayloadRole, TaskEvent, Told, What};
 use glovebox_policy::Decision;
 use glovebox_runtime::Stop;
 use glovebox_store::{ActionFilter, EventFilter, EventsOf};
@@ -234,25 +232,7 @@ impl ActionService {
         if self.nobody_decides(flight, decision) {
             return Err(asking::unattended(decision).into());
         }
-        let approval = Approval {
-            id: self.parts.ids.random(),
-            revision: flight.action().revision,
-            digest,
-            intent,
-            asked_for: AskedFor::Policy,
-            changed: Vec::new(),
-            rules: asking::causes(decision),
-            reasons: decision.for_people.clone(),
-            classes: self.who_decides(flight, decision),
-            offers: offers::decisions(),
-            preview: false,
-            reviews: Vec::new(),
-            opened_ms: self.now_ms(),
-            expires_ms: None,
-            nobody_reachable: false,
-            state: ApprovalState::Pending,
-            answer: None,
-        };
+        let approval = self.new_approval(flight, decision, (intent, digest), AskedFor::Policy, offers::decisions());
         self.put_question(flight, approval).await
     }
 

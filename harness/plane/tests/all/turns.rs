@@ -1,7 +1,7 @@
 //! Sessions, tasks and turns: the step boundary, and what it voids.
 
 use env_contracts::{Code, OutcomeKind};
-use glovebox_events::{ActionState, ApprovalState, Told};
+use glovebox_events::{ActionState, ApprovalState, QuestionState, Told};
 use glovebox_plane::{Asking, NewSession, OpenTurn, Saying, Telling, Unwatched};
 use glovebox_runtime::Stop;
 use glovebox_store::{EventFilter, EventsOf};
@@ -338,4 +338,44 @@ fn a_turn_is_told_of_what_really_goes_on() {
     assert!(open(2).unwrap().repeated);
     assert_eq!(open(3).unwrap_err().code, Code::KeyConflict);
     house.audit(&["s1"]);
+}
+
+#[test]
+fn a_closed_session_has_nothing_left_that_waits_or_holds() {
+    let house = house();
+    house.open_task();
+    let (approved, granted, waits) = (
+        house.waits("fake.write", r#"{"count":1}"#),
+        house.waits("fake.write", r#"{"count":2}"#),
+        house.waits("fake.write", r#"{"count":3}"#),
+    );
+    house.approve(&approved);
+    house.answer(approval(&granted), "session", None).unwrap();
+    let asked = house.ask(crate::loops::about("window", None)).unwrap().question.id;
+    house.block_on(house.service.close_session(&person("u"), &id("s1"))).unwrap();
+    assert!(house.pending().is_empty() && house.open_questions().is_empty());
+    assert!(house.service.grants(&person("u"), false).unwrap().is_empty());
+    assert_eq!(house.question(&asked).state, QuestionState::Withdrawn);
+    for action in [&granted, &approved, &waits] {
+        let seen = done(house.resume(action));
+        assert_eq!(
+            (seen.outcome.code, seen.outcome.which.as_deref()),
+            (Some(Code::SessionConflict), Some("session-closed"))
+        );
+    }
+    let said = house.block_on(house.service.say(&person("u"), &id("t1"), Saying::Steer("x")));
+    assert_eq!(said.unwrap_err().code, Code::SessionConflict);
+    assert!(house.ground.runs().is_empty());
+    house.audit(&["s1"]);
+}
+
+#[test]
+fn what_says_nothing_is_not_recorded() {
+    let house = house();
+    house.open_task();
+    for content in [None, Some(String::new()), Some("  ".to_owned())] {
+        let telling = Telling { turn: None, parents: Vec::new(), what: Told::Text, content };
+        let refused = house.block_on(house.service.tell(&coder(), &id("t1"), telling)).unwrap_err();
+        assert_eq!(refused.code, Code::Usage);
+    }
 }
