@@ -101,6 +101,12 @@ codes! {
     ApproverUnknown = "approver-unknown", exit 2, http 404, retry false, "look at the list of approvers, and mind the spelling";
     /// The passphrase is too easy to guess, or too long.
     PassphraseWeak = "passphrase-weak", exit 2, http 400, retry false, "take four or more words that nobody expects together";
+    /// The list of credentials is not valid, or others could read or have written it: nobody is let in until it is.
+    CredentialsInvalid = "credentials-invalid", exit 2, http 500, retry false, "correct what is named; a new list is made by adding its credentials again";
+    /// There is a credential of that name, or of that user of the machine.
+    CredentialConflict = "credential-conflict", exit 2, http 409, retry false, "choose another name, or remove the credential first: `glovebox token remove NAME`";
+    /// There is no credential of that name.
+    CredentialUnknown = "credential-unknown", exit 2, http 404, retry false, "`glovebox token list` shows what there is";
     /// The file of a signing key is missing or not valid, or others could read or have written it.
     KeyInvalid = "key-invalid", exit 2, http 500, retry false, "name the file that was made with the key; what was signed with a lost key stays verifiable with its public half";
     /// No action of that id exists here, or it is not yours to see.

@@ -176,6 +176,6 @@ fn read(file: &Guarded) -> Result<Stored, IdentityError> {
 }
 
 /// Whether people would take two names for one.
-fn same(a: &Name, b: &Name) -> bool {
+pub(crate) fn same(a: &Name, b: &Name) -> bool {
     a.as_str().eq_ignore_ascii_case(b.as_str())
 }

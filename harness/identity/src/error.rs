@@ -16,7 +16,7 @@ pub enum IdentityError {
         path: PathBuf,
         /// What is wrong.
         why: String,
-        /// That of the list of approvers, or of a key.
+        /// That of the list that it holds, or of a key.
         code: Code,
     },
     /// Somebody else could read or change a file, or put another in its place.
@@ -28,7 +28,7 @@ pub enum IdentityError {
         why: String,
         /// What to do about it.
         help: String,
-        /// That of the list of approvers, or of a key.
+        /// That of the list that it holds, or of a key.
         code: Code,
     },
     /// The host did not do what a file needs.
@@ -41,7 +41,7 @@ pub enum IdentityError {
         /// Why.
         #[source]
         source: io::Error,
-        /// That of the list of approvers, or of a key.
+        /// That of the list that it holds, or of a key.
         code: Code,
     },
     /// There is an approver of this name.
@@ -50,6 +50,15 @@ pub enum IdentityError {
     /// There is none.
     #[error("there is no approver `{0}`")]
     Unknown(Name),
+    /// A credential can't be as it was asked for.
+    #[error("a credential {0}")]
+    Credential(String),
+    /// The name, or what shows who a caller is, belongs to another credential.
+    #[error("{0}")]
+    CredentialTaken(String),
+    /// There is none of this name.
+    #[error("there is no credential `{0}`")]
+    NoCredential(Name),
     /// The passphrase is too easy to guess, or too long.
     #[error("the passphrase {0}")]
     Passphrase(String),
@@ -74,6 +83,9 @@ impl Diagnose for IdentityError {
             Self::Invalid { code, .. } | Self::Exposed { code, .. } | Self::Host { code, .. } => *code,
             Self::Taken(_) => Code::ApproverConflict,
             Self::Unknown(_) => Code::ApproverUnknown,
+            Self::Credential(_) => Code::Usage,
+            Self::CredentialTaken(_) => Code::CredentialConflict,
+            Self::NoCredential(_) => Code::CredentialUnknown,
             Self::Passphrase(_) => Code::PassphraseWeak,
             Self::Wrong => Code::CredentialWrong,
             Self::Signature { .. } => Code::SignatureInvalid,

@@ -29,9 +29,28 @@ pub(crate) struct Guarded {
     code: Code,
 }
 
+/// Which file was read: none, or one that is kept open, so that no other can
+/// get its number.
+#[derive(Debug)]
+pub(crate) struct Seen(Option<(fs_err::File, State)>);
+
+/// What changes with a file.
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    file: (u64, u64),
+    size: u64,
+    changed: (i64, i64),
+}
+
 /// A held lock; dropping it unlocks, and so does the end of the process.
 pub(crate) struct Lock {
     _file: fs_err::File,
+}
+
+impl State {
+    fn of(meta: &std::fs::Metadata) -> Self {
+        Self { file: (meta.dev(), meta.ino()), size: meta.len(), changed: (meta.ctime(), meta.ctime_nsec()) }
+    }
 }
 
 impl Guarded {
@@ -42,13 +61,18 @@ impl Guarded {
 
     /// What it holds; `None` if it is not there.
     pub(crate) fn read(&self) -> Result<Option<Zeroizing<String>>, IdentityError> {
+        Ok(self.read_seen()?.0)
+    }
+
+    /// What it holds, and which file that was.
+    pub(crate) fn read_seen(&self) -> Result<(Option<Zeroizing<String>>, Seen), IdentityError> {
         let failed = |source| self.failed("read", source);
         // A link would be somebody else's say, and a FIFO would wait.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let opened = fs_err::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(&self.path);
         let file = match opened {
             Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((None, Seen(None))),
             Err(_) if fs_err::symlink_metadata(&self.path).is_ok_and(|meta| meta.is_symlink()) => {
                 return Err(self.invalid("is a link: name the file itself"));
             }
@@ -65,8 +89,17 @@ impl Guarded {
         }
         // Room for all of it: text that grows leaves copies behind.
         let mut text = Zeroizing::new(String::with_capacity(usize::try_from(meta.len()).unwrap_or_default() + 1));
-        file.take(MAX_FILE).read_to_string(&mut text).map_err(failed)?;
-        Ok(Some(text))
+        (&file).take(MAX_FILE).read_to_string(&mut text).map_err(failed)?;
+        Ok((Some(text), Seen(Some((file, State::of(&meta))))))
+    }
+
+    /// Whether it is still the file that was read, as it was then.
+    pub(crate) fn still(&self, seen: &Seen) -> bool {
+        match (fs_err::symlink_metadata(&self.path), &seen.0) {
+            (Ok(now), Some((_, then))) => State::of(&now) == *then,
+            (Err(error), None) => error.kind() == ErrorKind::NotFound,
+            (Ok(_), None) | (Err(_), Some(_)) => false,
+        }
     }
 
     /// Writes it where there is none yet.
@@ -151,6 +184,9 @@ impl Guarded {
         put: impl FnOnce(tempfile::NamedTempFile, &Path) -> Result<std::fs::File, tempfile::PersistError>,
     ) -> Result<(), IdentityError> {
         let failed = |source| self.failed("write", source);
+        if text.len() as u64 > MAX_FILE {
+            return Err(self.invalid(&format!("would have {} bytes, at most {MAX_FILE} are read", text.len())));
+        }
         self.make_folder().map_err(failed)?;
         self.folders_alone()?;
         // For its owner alone, and gone again if anything fails.

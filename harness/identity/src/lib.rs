@@ -1,11 +1,12 @@
-//! Who decided, and how that can be shown: credentials of approvers, the
-//! statements that they sign, and the key that signs checkpoints.
+//! Who calls and who decided, and how that can be shown: credentials of callers
+//! and of approvers, the statements that are signed, and the keys that sign.
 //!
 //! What it is: a list of approvers, each with a public key that only their
 //! passphrase yields; the exact bytes that an approver signs; the check that a
 //! recorded decision was signed by whom it names. So a row that somebody else
 //! writes into the database is never taken for a decision made with
-//! [`console-login`](env_contracts::Assurance::ConsoleLogin).
+//! [`console-login`](env_contracts::Assurance::ConsoleLogin). And a list of
+//! who may call at a door, by token or by the user that the kernel names.
 //!
 //! What it is not: it knows no approvals, no policy, no database and no door.
 //! It does not slow down who guesses, beyond what a guess costs: a door that
@@ -42,6 +43,8 @@
 
 mod approvers;
 mod checkpoint;
+mod credential;
+mod credentials;
 mod error;
 mod framed;
 mod guarded;
@@ -49,11 +52,15 @@ mod keys;
 mod passphrase;
 mod record;
 mod statement;
+mod token;
 
 pub use approvers::{Approver, Approvers};
 pub use checkpoint::CheckpointKey;
+pub use credential::{By, Credential, New, Role};
+pub use credentials::Credentials;
 pub use error::IdentityError;
 pub use keys::{PublicKey, Signature};
 pub use passphrase::{LANES, LONGEST, MEMORY, MIN_DIFFERENT, PASSES, SHORTEST};
 pub use record::{Algorithm, Derivation, Record};
 pub use statement::Statement;
+pub use token::{PREFIX as TOKEN_PREFIX, Token};

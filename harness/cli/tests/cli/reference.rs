@@ -22,6 +22,7 @@ const EXITS: &[(u8, &str)] = &[
     (2, "artifact-unknown code-unknown profiles-invalid"),
     (2, "session-unknown session-conflict task-unknown task-conflict question-unknown"),
     (2, "approvers-invalid approver-conflict approver-unknown passphrase-weak key-invalid"),
+    (2, "credentials-invalid credential-conflict credential-unknown"),
     (10, "partial"),
     (11, "unknown"),
     (12, "verify-failed"),

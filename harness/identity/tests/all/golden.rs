@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use env_contracts::{Digest, Verdict};
-use glovebox_identity::{Approvers, CheckpointKey, Statement};
+use glovebox_identity::{Approvers, CheckpointKey, Credentials, Statement};
 
 use crate::name;
 
@@ -49,4 +49,17 @@ fn a_key_signs_a_checkpoint_as_it_always_did() {
     let (_folder, path) = copy("checkpoint-key.v1.toml");
     let key = CheckpointKey::load(&path).unwrap();
     assert_eq!(key.sign(b"heads").to_string(), signatures()[2]);
+}
+
+/// Who was let in is let in.
+#[test]
+fn a_token_opens_what_it_always_did() {
+    let (_folder, path) = copy("credentials.v1.toml");
+    let credentials = Credentials::load(&path).unwrap();
+    let names: Vec<_> = credentials.list().iter().map(|credential| credential.name.as_str()).collect();
+    assert_eq!(names, ["ci", "mira"]);
+    let ci = credentials.by_token("gbx_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8", 1_800_000_000_000).unwrap();
+    assert_eq!((ci.agent.as_ref().unwrap().as_str(), ci.stage.as_ref().unwrap().as_str()), ("builder", "build"));
+    assert_eq!(ci.principal().agent_version.unwrap().to_string(), "1.2.0");
+    assert_eq!(credentials.by_peer(1001, 1_800_000_000_000).unwrap().name.as_str(), "mira");
 }

@@ -4,6 +4,7 @@
 
 mod approvers;
 mod checkpoints;
+mod credentials;
 mod files;
 mod golden;
 mod statements;
