@@ -107,6 +107,20 @@ codes! {
     CredentialConflict = "credential-conflict", exit 2, http 409, retry false, "choose another name, or remove the credential first: `glovebox token remove NAME`";
     /// There is no credential of that name.
     CredentialUnknown = "credential-unknown", exit 2, http 404, retry false, "`glovebox token list` shows what there is";
+    /// The request says nothing about who sends it.
+    CredentialMissing = "credential-missing", exit 2, http 401, retry false, "send `authorization: Bearer TOKEN`; `glovebox token add` makes a token, and the page `/login` logs a browser in";
+    /// The token or the code is not known here, was used, or expired.
+    TokenUnknown = "token-unknown", exit 2, http 401, retry false, "make another with `glovebox token add`, or another code with `glovebox inbox`";
+    /// The role of the credential may not do this.
+    RoleForbidden = "role-forbidden", exit 2, http 403, retry false, "use a credential of a role that may; docs/http.md lists the roles of every request";
+    /// The request was meant for another host, or a page that is not ours sent it.
+    OriginRefused = "origin-refused", exit 2, http 403, retry false, "use the address that the server printed; other names are given to it with `serve.hosts`";
+    /// There is no such request.
+    RouteUnknown = "route-unknown", exit 2, http 404, retry false, "docs/http.md lists every request, and `/openapi.json` describes them";
+    /// The body of the request is too large.
+    BodyTooLarge = "body-too-large", exit 2, http 413, retry false, "large content is not sent inside a request: make an artifact of it, or name a workspace";
+    /// The body of the request has a media type that is not taken here.
+    MediaTypeUnsupported = "media-type-unsupported", exit 2, http 415, retry false, "send JSON, with `content-type: application/json`";
     /// The file of a signing key is missing or not valid, or others could read or have written it.
     KeyInvalid = "key-invalid", exit 2, http 500, retry false, "name the file that was made with the key; what was signed with a lost key stays verifiable with its public half";
     /// No action of that id exists here, or it is not yours to see.

@@ -7,6 +7,10 @@ use crate::cards::Card;
 
 /// Somebody who watches an action go by.
 pub trait Watch: Send + Sync {
+    /// It has this id. It is written down later: what can change nothing, with
+    /// its end or once it takes a while.
+    fn begun(&self, _action: &Id) {}
+
     /// It entered a phase that can take a while; a line for people.
     fn phase(&self, _line: &str) {}
 

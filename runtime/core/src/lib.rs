@@ -35,6 +35,7 @@ mod backend;
 mod ceiling;
 mod clock;
 mod effects;
+mod enforceable;
 mod hide;
 mod plain;
 mod private;
@@ -49,6 +50,7 @@ pub use backend::{
 pub use ceiling::{DEFAULT_CEILING, default_ceiling};
 pub use clock::{Clock, Instant, SystemClock};
 pub use effects::derived_effects;
+pub use enforceable::{BackendAnswer, ClauseAnswer, ClauseReport, ContractReport};
 pub use hide::Hide;
 pub use plain::{holds_plain_files, open_plain, read_plain};
 pub use private::private_dir;

@@ -9,6 +9,7 @@ mod claiming;
 mod companion;
 mod deciding;
 mod deed;
+mod describing;
 mod drift;
 mod ending;
 mod explaining;
@@ -178,6 +179,7 @@ impl ActionService {
         submission.request.validate().map_err(|error| Problem::of(&error))?;
         let tool = self.capability(&submission.principal, &submission.request.capability)?;
         let mut flight = Flight::begin(&self.parts, &submission, tool, Asks::Run)?;
+        watch.begun(flight.journal.id());
         if let Some(key) = flight.action().key.clone() {
             let action = flight.journal.id().clone();
             let claim = Condition::KeyFree { scope: key.scope, request: key.request.clone(), action };

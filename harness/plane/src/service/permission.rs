@@ -65,6 +65,7 @@ impl ActionService {
             asking: request.asking,
         };
         let flight = Flight::begin(&self.parts, &submission, tool, Asks::Permission)?;
+        watch.begun(flight.journal.id());
         Box::pin(self.go_on(flight, watch, stop)).await
     }
 

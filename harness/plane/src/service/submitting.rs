@@ -200,6 +200,7 @@ impl ActionService {
                 asking,
             };
             let flight = Flight::begin(&self.parts, &submission, tool.clone(), asks)?;
+            watch.begun(flight.journal.id());
             // The goal may have become another in between.
             if flight.standing.goal.is_none_or(|now| now == goal) {
                 break flight;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use env_contracts::{Code, Problem, Wanted};
 use glovebox_plane::{Registry, Tool, Watch as _};
-use glovebox_runtime::{ArtifactBytes, Backend, Clock as _, SystemClock};
+use glovebox_runtime::{ArtifactBytes, Backend, BackendAnswer, ClauseAnswer, ClauseReport, Clock as _, SystemClock};
 use glovebox_wasm::inspect;
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use super::generate::Wish;
 use super::source::{Source, Text, fits, marked};
 use super::{describe, examples};
 use crate::args::{StdinArg, ToolCheckArgs};
-use crate::commands::contract::{self, Kind};
+use crate::commands::contract;
 use crate::commands::printed;
 use crate::config::Config;
 use crate::house;
@@ -108,8 +108,8 @@ impl Subject {
         checks.push(Check::new("schemas", "command lines", marked(manifest)));
 
         self.places.make()?;
-        let backends: Vec<Box<dyn Backend>> = vec![Box::new(house::wasm(config, &self.places, SLOTS)?)];
-        match contract::Report::of(&manifest.contract, &house::ceiling(config)?, &backends) {
+        let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(house::wasm(config, &self.places, SLOTS)?)];
+        match contract::report(&manifest.contract, config, &backends) {
             Ok(report) => checks.extend(report.clauses.iter().map(Check::clause)),
             Err(problem) => checks.push(Check::new("contract", "limits", Err(problem))),
         }
@@ -161,10 +161,10 @@ impl Check {
         Self { kind, subject: subject.to_owned(), failure: result.err().map(|problem| problem.message) }
     }
 
-    fn clause(line: &contract::Line) -> Self {
-        let refused = |answer: &contract::Answer| match &answer.kind {
-            Kind::Refused { reason, remedy } => Some(format!("{}: {reason}; what would do: {remedy}", answer.backend)),
-            Kind::Enforced { .. } | Kind::Dropped { .. } => None,
+    fn clause(line: &ClauseReport) -> Self {
+        let refused = |answer: &BackendAnswer| match &answer.kind {
+            ClauseAnswer::Refused { reason, remedy } => Some(format!("{}: {reason}; what would do: {remedy}", answer.backend)),
+            ClauseAnswer::Enforced { .. } | ClauseAnswer::Dropped { .. } => None,
         };
         let above = line.above_ceiling.as_ref().map(|had| format!("it asks {}, the ceiling has {had}", line.value));
         // One backend that enforces it is enough.

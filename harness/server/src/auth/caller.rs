@@ -1,0 +1,57 @@
+//! Who calls, as handlers get to know them.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use env_contracts::{Code, Name, Principal, Problem};
+use glovebox_identity::Role;
+use glovebox_plane::ActionService;
+
+use crate::problem::Failure;
+
+/// Through what somebody showed who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// A token in the `authorization` header.
+    Bearer,
+    /// The cookie of a browser that logged in.
+    Cookie,
+    /// What the kernel says about the other end of a socket.
+    Peer {
+        /// The user that it runs as.
+        uid: u32,
+    },
+}
+
+/// Somebody whose credential was found good, for a route that their role may
+/// use.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    /// Who it is: from the credential, never from the request.
+    pub(crate) principal: Principal,
+    pub(crate) role: Role,
+    /// The name of the credential.
+    pub(crate) credential: Name,
+    /// At which stage the work of this loop is, as its credential says.
+    pub(crate) stage: Option<String>,
+    pub(crate) via: Via,
+    /// The service of their tenant, with as much reach as the role has.
+    pub(crate) service: ActionService,
+}
+
+impl Caller {
+    /// Whether they get to see objects: arguments, texts, contents. Others see
+    /// that something is there and waits.
+    pub(crate) fn sees_objects(&self) -> bool {
+        self.role != Role::Observer
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        // The guard of the route put it there.
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| Failure(Problem::new(Code::CredentialMissing, "nobody is logged in")))
+    }
+}

@@ -1,0 +1,150 @@
+//! Who may do what through this door.
+//!
+//! A request passes, in this order: is it meant for us and does it come from
+//! us (`origin.rs`), who is it, may their role use this route, do they ask too
+//! often. Only then a handler sees it, with a [`Caller`] and no way to get
+//! another.
+
+mod caller;
+mod known;
+mod limits;
+mod origin;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use env_contracts::{Code, Name, Principal, Problem};
+use glovebox_identity::{Credential, Role};
+
+pub(crate) use caller::{Caller, Via};
+pub(crate) use known::{CODE_MS, Identity, Known, Logins};
+pub(crate) use limits::{Limits, UNLOCKS};
+pub(crate) use origin::Reached;
+
+use crate::problem::Failure;
+use crate::state::App;
+use crate::table::Route;
+
+/// The cookie of a browser that logged in.
+pub(crate) const COOKIE: &str = "glovebox_login";
+
+/// The other end of a connection, as the listener knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Connection {
+    /// How we are reached here.
+    pub(crate) reached: Reached,
+    /// The user at the other end of a Unix socket.
+    pub(crate) peer: Option<u32>,
+}
+
+/// What stands before a handler.
+pub(crate) async fn guard(
+    State((app, route)): State<(App, &'static Route)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match admitted(&app, route, &request) {
+        Ok(caller) => {
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            next.run(request).await
+        }
+        // A person at a page is shown where to log in, not an error.
+        Err(problem) if route.page && problem.code == Code::CredentialMissing => {
+            axum::response::Redirect::to("/login").into_response()
+        }
+        Err(problem) => Failure(problem).into_response(),
+    }
+}
+
+fn admitted(app: &App, route: &'static Route, request: &Request) -> Result<Option<Caller>, Problem> {
+    let connection = request
+        .extensions()
+        .get::<Connection>()
+        .ok_or_else(|| Problem::new(Code::BackendError, "a connection without a listener"))?;
+    let headers = request.headers();
+    connection.reached.check_host(headers, request.uri())?;
+    let cookie = cookie(headers);
+    connection.reached.check_origin(request.method(), headers, cookie.is_some())?;
+    if route.who.is_empty() {
+        return Ok(None);
+    }
+    let (credential, via) = found(app, connection, headers, cookie)?;
+    if !route.who.contains(&credential.role) {
+        let roles: Vec<&str> = route.who.iter().map(|role| role.as_str()).collect();
+        let message = format!("`{}` has the role {}, and this is for: {}", credential.name, credential.role, roles.join(", "));
+        return Err(Problem::new(Code::RoleForbidden, message));
+    }
+    app.limits.call(&credential.name)?;
+    let Identity { principal, role } = Identity::of(&credential);
+    let service = app.service(&principal.tenant)?;
+    // Agents see their own; people look over all of their tenant.
+    let service = if role == Role::Agent { service } else { service.overseeing() };
+    let stage = credential.stage.as_ref().map(ToString::to_string);
+    Ok(Some(Caller { principal, role, credential: credential.name, stage, via, service }))
+}
+
+/// The credential of a request.
+fn found(
+    app: &App,
+    connection: &Connection,
+    headers: &HeaderMap,
+    cookie: Option<String>,
+) -> Result<(Credential, Via), Problem> {
+    let now = app.now_ms();
+    if let Some(given) = headers.get(header::AUTHORIZATION) {
+        let token = given.to_str().ok().and_then(|given| {
+            let (scheme, token) = given.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+        });
+        let known = app.known.now()?;
+        return match token.and_then(|token| known.by_token(token, now)) {
+            Some(credential) => Ok((credential.clone(), Via::Bearer)),
+            None => {
+                app.limits.guess()?;
+                Err(Problem::new(Code::TokenUnknown, "the token is not known here, or it expired"))
+            }
+        };
+    }
+    if let Some(cookie) = cookie {
+        return match app.logins.known.now()?.by_token(&cookie, now) {
+            Some(credential) => Ok((credential.clone(), Via::Cookie)),
+            // A browser whose login ended is shown where to log in again.
+            None => Err(Problem::new(Code::CredentialMissing, "the login ended")),
+        };
+    }
+    if let Some(uid) = connection.peer {
+        if let Some(credential) = app.known.now()?.by_peer(uid, now) {
+            return Ok((credential.clone(), Via::Peer { uid }));
+        }
+        if uid == rustix::process::geteuid().as_raw() {
+            return Ok((app.own(), Via::Peer { uid }));
+        }
+    }
+    Err(Problem::new(Code::CredentialMissing, "nobody is logged in"))
+}
+
+/// The value of our cookie.
+fn cookie(headers: &HeaderMap) -> Option<String> {
+    let pairs = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE).map(|(_, value)| value.to_owned())
+}
+
+/// Whoever runs this server, before any credential was made: the operator.
+pub(crate) fn operator(principal: &Principal, name: Name, now_ms: u64, uid: u32) -> Credential {
+    Credential {
+        name,
+        role: Role::Operator,
+        tenant: principal.tenant.clone(),
+        user: principal.user.clone(),
+        agent: None,
+        agent_version: None,
+        stage: None,
+        created_ms: now_ms,
+        expires_ms: None,
+        by: glovebox_identity::By::Peer { uid },
+    }
+}

@@ -1,0 +1,189 @@
+//! What happens, to whoever wants to know at once.
+//!
+//! One task reads each newly recorded event once, whoever recorded it, and
+//! keeps the newest of each session that somebody reads. Readers take from
+//! there, and from the log what they missed: so nothing waits for a reader,
+//! and a slow one holds no memory.
+
+mod live;
+mod project;
+mod stream;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use env_contracts::{Id, Name, Problem};
+use glovebox_events::{LogKey, Logged, What};
+use glovebox_plane::ActionService;
+use tokio::sync::watch;
+
+pub(crate) use live::Live;
+pub(crate) use project::{Kind, Wire};
+use project::project;
+pub(crate) use stream::{of_action, of_session};
+
+/// How many of the newest events of a session are kept for its readers: some
+/// steps of a busy loop. Who is further behind reads the log.
+const KEPT: usize = 256;
+
+/// How many events are read in one go.
+const BATCH: u32 = 500;
+
+/// What happens.
+pub(crate) struct Feed {
+    shared: Arc<Shared>,
+    service: ActionService,
+}
+
+#[derive(Default)]
+struct Shared {
+    topics: Mutex<HashMap<LogKey, Arc<Topic>>>,
+    /// Ticks for each tenant where something changed that people decide on.
+    inbox: Mutex<HashMap<Name, watch::Sender<u64>>>,
+}
+
+/// A session that somebody reads.
+pub(crate) struct Topic {
+    newest: Mutex<VecDeque<Arc<Logged>>>,
+    /// The number of the newest event that is known here; 0: none yet.
+    head: watch::Sender<u64>,
+    /// What runs in it and says something.
+    live: live::Running,
+}
+
+/// Somebody who reads a session. The topic goes with its last reader.
+pub(crate) struct Subscription {
+    key: LogKey,
+    topic: Arc<Topic>,
+    shared: Arc<Shared>,
+}
+
+impl Feed {
+    pub(crate) fn new(service: &ActionService) -> Result<Self, Problem> {
+        Ok(Self { shared: Arc::default(), service: service.clone() })
+    }
+
+    /// Reads what is recorded from now on, for as long as the server lives.
+    pub(crate) fn run(&self) -> Result<impl Future<Output = ()> + Send + use<>, Problem> {
+        let (service, shared) = (self.service.clone(), self.shared.clone());
+        let mut changes = service.changes()?;
+        let mut rank = service.last_recorded()?;
+        Ok(async move {
+            loop {
+                // A store that can't be read for a moment is read at the next
+                // change: nothing is skipped, the rank stays where it was.
+                while let Ok(batch) = service.recorded(rank, BATCH) {
+                    let Some(last) = batch.last() else { break };
+                    rank = last.rank;
+                    batch.into_iter().for_each(|recorded| shared.push(recorded.logged));
+                }
+                if changes.changed().await.is_err() {
+                    match service.changes() {
+                        Ok(again) => changes = again,
+                        Err(_) => return,
+                    }
+                }
+            }
+        })
+    }
+
+    /// Reads along in a session.
+    pub(crate) fn subscribe(&self, key: LogKey) -> Subscription {
+        let topic = lock(&self.shared.topics).entry(key.clone()).or_default().clone();
+        Subscription { key, topic, shared: self.shared.clone() }
+    }
+
+    /// Where an action of this session says what it does.
+    pub(crate) fn live(&self, tenant: Name, session: Id) -> Live {
+        Live::new(self.shared.clone(), LogKey { tenant, session })
+    }
+
+    /// Ticks when something changed that people of this tenant decide on.
+    pub(crate) fn inbox(&self, tenant: &Name) -> watch::Receiver<u64> {
+        let mut inbox = lock(&self.shared.inbox);
+        inbox.entry(tenant.clone()).or_insert_with(|| watch::Sender::new(0)).subscribe()
+    }
+}
+
+impl Default for Topic {
+    fn default() -> Self {
+        Self { newest: Mutex::default(), head: watch::Sender::new(0), live: live::Running::default() }
+    }
+}
+
+impl Shared {
+    fn push(&self, logged: Logged) {
+        if concerns_people(&logged.event.what)
+            && let Some(inbox) = lock(&self.inbox).get(&logged.log.tenant)
+        {
+            inbox.send_modify(|count| *count += 1);
+        }
+        let topic = lock(&self.topics).get(&logged.log).cloned();
+        let Some(topic) = topic else { return };
+        let seq = logged.seq;
+        let mut newest = lock(&topic.newest);
+        if newest.len() == KEPT {
+            newest.pop_front();
+        }
+        newest.push_back(Arc::new(logged));
+        drop(newest);
+        topic.head.send_replace(seq);
+    }
+}
+
+/// Whether a card may have appeared, changed or gone.
+fn concerns_people(what: &What) -> bool {
+    matches!(
+        what,
+        What::ApprovalOpened { .. }
+            | What::ApprovalAnswered { .. }
+            | What::ApprovalExpired { .. }
+            | What::ApprovalWithdrawn { .. }
+            | What::Drifted { .. }
+            | What::Claimed { .. }
+            | What::Ended { .. }
+            | What::Reviewed { .. }
+            | What::Question { .. }
+            | What::Halted { .. }
+            | What::Released { .. }
+    )
+}
+
+impl Subscription {
+    /// The events after this one, where all of them are at hand.
+    fn after(&self, after: u64) -> Option<Vec<Arc<Logged>>> {
+        let newest = lock(&self.topic.newest);
+        let first = newest.front()?.seq;
+        (first <= after + 1).then(|| newest.iter().filter(|logged| logged.seq > after).cloned().collect())
+    }
+
+    /// Ticks with each new event.
+    fn head(&self) -> watch::Receiver<u64> {
+        self.topic.head.subscribe()
+    }
+
+    /// Ticks when something that runs says something.
+    fn ticks(&self) -> watch::Receiver<u64> {
+        self.topic.live.ticks()
+    }
+
+    /// What runs and says something.
+    fn live(&self) -> std::collections::BTreeMap<Id, live::Saying> {
+        self.topic.live.now()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut topics = lock(&self.shared.topics);
+        // Ours and that of the table.
+        if topics.get(&self.key).is_some_and(|topic| Arc::strong_count(topic) <= 2) {
+            topics.remove(&self.key);
+        }
+    }
+}
+
+/// Each of these locks is held for a look or a change that can't panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

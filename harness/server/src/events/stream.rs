@@ -1,0 +1,341 @@
+//! A stream of events: what was, then what is, without a hole between.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use env_contracts::{Code, Id, Problem};
+use futures_util::stream;
+use glovebox_events::{Action, ActionState, LogKey, Logged, What};
+use glovebox_plane::OutputStream;
+use glovebox_store::{ActionFilter, TaskFilter};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::live::Saying;
+use super::{BATCH, Kind, Subscription, Wire, project};
+use crate::auth::Caller;
+use crate::state::App;
+
+/// How often a comment shows that a quiet stream lives: proxies give up after
+/// a minute, some after half of it.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How long a browser waits before it comes back.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// How often progress and output of what runs are looked at: a person sees no
+/// more, and a flood of output is merged into this.
+const MERGE: Duration = Duration::from_millis(100);
+
+/// The most of an output that one event carries, in bytes. What is left out is
+/// read by its offset.
+const MAX_TEXT: usize = 4 << 10;
+
+/// How many actions a reader remembers whether it may see.
+const MOST_SEEN: usize = 1000;
+
+/// The states of what has not ended.
+const OPEN: [ActionState; 5] = [
+    ActionState::Requested,
+    ActionState::Validated,
+    ActionState::WaitingApproval,
+    ActionState::Authorized,
+    ActionState::Running,
+];
+
+/// Somebody who reads.
+pub(crate) struct Reader {
+    caller: Caller,
+    subscription: Subscription,
+    session: Id,
+    /// Only this action.
+    only: Option<Id>,
+    /// The number of the last event that was handed out.
+    after: u64,
+    ready: VecDeque<Wire>,
+    /// What was handed out of each running action.
+    said: BTreeMap<Id, Said>,
+    /// Whether the reader may see an action, once that was looked up.
+    seen: HashMap<Id, bool>,
+    /// Nothing will come any more.
+    over: bool,
+    /// Whether it was looked at if something can come.
+    looked: bool,
+    head: watch::Receiver<u64>,
+    ticks: watch::Receiver<u64>,
+    ending: CancellationToken,
+}
+
+#[derive(Default)]
+struct Said {
+    saying: Saying,
+    /// Up to where each output was handed out.
+    offsets: (u64, u64),
+}
+
+/// The stream of a session, after this event.
+pub(crate) fn of_session(app: &App, caller: Caller, session: Id, after: u64) -> Result<Response, Problem> {
+    Reader::new(app, caller, session, None, after).answer()
+}
+
+/// The stream of one action, after this event.
+pub(crate) fn of_action(app: &App, caller: Caller, action: Action, after: u64) -> Result<Response, Problem> {
+    let (session, id) = (action.session.clone(), action.id.clone());
+    Reader::new(app, caller, session, Some(id), after).answer()
+}
+
+impl Reader {
+    fn new(app: &App, caller: Caller, session: Id, only: Option<Id>, after: u64) -> Self {
+        let key = LogKey { tenant: caller.principal.tenant.clone(), session: session.clone() };
+        // Before the log is read: what is recorded meanwhile comes this way.
+        let subscription = app.feed.subscribe(key);
+        Self {
+            head: subscription.head(),
+            ticks: subscription.ticks(),
+            subscription,
+            looked: false,
+            caller,
+            session,
+            only,
+            after,
+            ready: VecDeque::new(),
+            said: BTreeMap::new(),
+            seen: HashMap::new(),
+            over: false,
+            ending: app.ending.clone(),
+        }
+    }
+
+    fn answer(mut self) -> Result<Response, Problem> {
+        if self.after > 0 {
+            self.gap()?;
+        }
+        self.read()?;
+        if self.over && self.ready.is_empty() {
+            return Ok(axum::http::StatusCode::NO_CONTENT.into_response());
+        }
+        let first = stream::iter([Ok::<_, Infallible>(Event::default().retry(RETRY))]);
+        let events = stream::unfold(self, |mut reader| async move {
+            let event = reader.next().await?;
+            Some((Ok::<_, Infallible>(event), reader))
+        });
+        let body = futures_util::StreamExt::chain(first, events);
+        let mut response = Sse::new(body).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response();
+        let headers = response.headers_mut();
+        headers.insert("cache-control", axum::http::HeaderValue::from_static("no-store"));
+        headers.insert("x-accel-buffering", axum::http::HeaderValue::from_static("no"));
+        Ok(response)
+    }
+
+    /// Says so where a reader knows more than there is: the store was restored
+    /// from a copy, and what it saw after that never happened.
+    fn gap(&mut self) -> Result<(), Problem> {
+        let service = &self.caller.service;
+        let known = service.session_events(&self.caller.principal, &self.session, self.after - 1, 1)?;
+        if !known.is_empty() {
+            return Ok(());
+        }
+        let head = service.session_head(&self.caller.principal, &self.session)?;
+        if self.after <= head {
+            return Ok(());
+        }
+        let snapshot = self.snapshot()?;
+        let data = json!({ "after": self.after, "head": head, "snapshot": snapshot });
+        self.ready.push_back(Wire {
+            seq: Some(head),
+            kind: Kind::Gap,
+            name: "gap",
+            session: self.session.clone(),
+            at_ms: None,
+            action: self.only.clone(),
+            task: None,
+            data: Some(data),
+        });
+        self.after = head;
+        Ok(())
+    }
+
+    /// What there is now, in place of events that are not here.
+    fn snapshot(&self) -> Result<Value, Problem> {
+        let (service, principal) = (&self.caller.service, &self.caller.principal);
+        let filter = ActionFilter { session: Some(self.session.clone()), limit: BATCH, ..ActionFilter::default() };
+        let actions = service.actions(principal, filter)?.items;
+        let outlines: Vec<Value> =
+            actions.iter().map(|action| json!({ "id": action.id, "task": action.task, "state": action.state })).collect();
+        let filter = TaskFilter { session: Some(self.session.clone()), limit: BATCH, ..TaskFilter::default() };
+        let tasks = service.tasks(principal, &filter)?.items;
+        let tasks: Vec<Value> = tasks.iter().map(|task| json!({ "id": task.id, "state": task.state })).collect();
+        Ok(json!({ "actions": outlines, "tasks": tasks }))
+    }
+
+    /// The next event. `None`: nothing will come any more.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(wire) = self.ready.pop_front() {
+                return Some(event(&wire));
+            }
+            if self.over {
+                return None;
+            }
+            // What is recorded from here on is noticed below.
+            self.head.mark_unchanged();
+            self.ticks.mark_unchanged();
+            // Without its log a stream is none: the reader comes back, and goes on where it was.
+            self.read().ok()?;
+            self.listen();
+            if !self.ready.is_empty() || self.over {
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = self.ending.cancelled() => return None,
+                _ = self.head.changed() => {}
+                // What is said meanwhile is merged.
+                _ = self.ticks.changed() => tokio::time::sleep(MERGE).await,
+            }
+        }
+    }
+
+    /// Takes in what was recorded since.
+    fn read(&mut self) -> Result<(), Problem> {
+        let all = match self.subscription.after(self.after) {
+            Some(newest) => newest,
+            None => {
+                let service = &self.caller.service;
+                let page = service.session_events(&self.caller.principal, &self.session, self.after, BATCH)?;
+                page.into_iter().map(Arc::new).collect()
+            }
+        };
+        let mut ends = !self.looked;
+        for logged in &all {
+            self.after = logged.seq;
+            ends |= matches!(logged.event.what, What::Ended { .. } | What::Session { .. });
+            if self.wanted(logged)? {
+                self.take(logged)?;
+            }
+        }
+        if ends && (all.len() as u64) < u64::from(BATCH) {
+            self.looked = true;
+            self.over = self.is_over()?;
+        }
+        Ok(())
+    }
+
+    /// Whether an event is for this reader.
+    fn wanted(&mut self, logged: &Logged) -> Result<bool, Problem> {
+        if self.only.is_some() && self.only != logged.event.action {
+            return Ok(false);
+        }
+        let (service, principal) = (&self.caller.service, &self.caller.principal);
+        let Some(action) = &logged.event.action else { return service.may_see(principal, logged) };
+        if let Some(seen) = self.seen.get(action) {
+            return Ok(*seen);
+        }
+        let seen = service.may_see(principal, logged)?;
+        if self.seen.len() >= MOST_SEEN {
+            self.seen.clear();
+        }
+        self.seen.insert(action.clone(), seen);
+        Ok(seen)
+    }
+
+    fn take(&mut self, logged: &Logged) -> Result<(), Problem> {
+        let mut observation = None;
+        if let (What::Ended { .. }, Some(action)) = (&logged.event.what, &logged.event.action) {
+            self.hear(action)?;
+            self.said.remove(action);
+            observation = self.caller.service.action(&self.caller.principal, action)?.observation;
+        }
+        self.ready.extend(project(logged, observation.as_deref(), self.caller.sees_objects()));
+        Ok(())
+    }
+
+    /// Whether nothing will happen any more in what is read.
+    fn is_over(&self) -> Result<bool, Problem> {
+        let (service, principal) = (&self.caller.service, &self.caller.principal);
+        if let Some(action) = &self.only {
+            return Ok(service.action(principal, action)?.action.state.ended());
+        }
+        match service.session(principal, &self.session) {
+            Ok(session) if session.closed => {
+                let filter = ActionFilter {
+                    session: Some(self.session.clone()),
+                    states: OPEN.to_vec(),
+                    limit: 1,
+                    ..ActionFilter::default()
+                };
+                Ok(service.actions(principal, filter)?.items.is_empty())
+            }
+            // One that nobody opened is closed by nobody.
+            Ok(_) | Err(Problem { code: Code::SessionUnknown, .. }) => Ok(false),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Takes in what running actions say.
+    fn listen(&mut self) {
+        let actions: Vec<Id> = self.subscription.live().into_keys().collect();
+        for action in actions.iter().filter(|action| self.only.as_ref().is_none_or(|only| only == *action)) {
+            // What can't be read now is read when there is more, or by its offset.
+            let _ = self.hear(action);
+        }
+    }
+
+    /// Takes in what one of them says: its newest line, and of its output as
+    /// much as one event carries.
+    fn hear(&mut self, action: &Id) -> Result<(), Problem> {
+        let Some(now) = self.subscription.live().remove(action) else { return Ok(()) };
+        if self.seen.get(action) == Some(&false) {
+            return Ok(());
+        }
+        let objects = self.caller.sees_objects();
+        let said = self.said.entry(action.clone()).or_default();
+        if said.saying.line != now.line || said.saying.progress != now.progress {
+            let (done, total) = now.progress.map_or((None, None), |(done, total)| (Some(done), total));
+            let data = json!({ "line": now.line, "done": done, "total": total });
+            self.ready.push_back(beside(&self.session, action, Kind::Progress, "progress", objects.then_some(data)));
+        }
+        said.saying = now.clone();
+        if !objects {
+            return Ok(());
+        }
+        for (name, stream, bytes) in [
+            ("stdout", OutputStream::Stdout, now.bytes.0),
+            ("stderr", OutputStream::Stderr, now.bytes.1),
+        ] {
+            let offset = if name == "stdout" { &mut said.offsets.0 } else { &mut said.offsets.1 };
+            if bytes <= *offset {
+                continue;
+            }
+            let (service, principal) = (&self.caller.service, &self.caller.principal);
+            let chunk = service.output(principal, action, stream, *offset, MAX_TEXT)?;
+            let text = String::from_utf8_lossy(&chunk.bytes);
+            let data = json!({ "stream": name, "offset": chunk.offset, "text": text, "total": chunk.total });
+            self.ready.push_back(beside(&self.session, action, Kind::Text, "output", Some(data)));
+            // A reader that is behind a flood sees where it is now; the rest
+            // it reads by its offset.
+            *offset = chunk.total;
+        }
+        Ok(())
+    }
+}
+
+/// An event that is in no log.
+fn beside(session: &Id, action: &Id, kind: Kind, name: &'static str, data: Option<Value>) -> Wire {
+    Wire { seq: None, kind, name, session: session.clone(), at_ms: None, action: Some(action.clone()), task: None, data }
+}
+
+/// An event in the form of the stream.
+fn event(wire: &Wire) -> Event {
+    let text = serde_json::to_string(wire).unwrap_or_default();
+    let event = Event::default().event(wire.kind.as_str()).data(text);
+    match wire.seq {
+        Some(seq) => event.id(seq.to_string()),
+        None => event,
+    }
+}

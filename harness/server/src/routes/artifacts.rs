@@ -1,0 +1,145 @@
+//! Artifacts, also parts of them.
+
+use axum::body::Body as Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use env_contracts::{Artifact, Code, Id, Problem};
+use futures_util::stream;
+use glovebox_artifacts::{ArtifactReader, ArtifactUri};
+
+use crate::auth::Caller;
+use crate::extract::{In, Json};
+use crate::problem::{Answered, usage};
+use crate::state::App;
+use crate::table::Answer::{Bytes as Sends, Json as Gives};
+use crate::table::{Route, SEES, schema};
+
+pub(super) const ROUTES: &[Route] = &[
+    Route::get("listArtifacts", "/v1/actions/{action}/artifacts", SEES, "What an action made.", Gives(schema::<Vec<Artifact>>), || get(list)),
+    Route::get("getArtifact", "/v1/artifacts/{action}/{number}", SEES, "An artifact's bytes; `range` gives a part of them. They come from a guest: they are sent as a file to keep, never as a page.", Sends, || get(one)),
+];
+
+async fn list(caller: Caller, In(id): In<Id>) -> Answered<Json<Vec<Artifact>>> {
+    let view = caller.service.action(&caller.principal, &id)?;
+    Ok(Json(view.observation.map(|observation| observation.artifacts).unwrap_or_default()))
+}
+
+async fn one(
+    State(_): State<App>,
+    caller: Caller,
+    Path((action, number)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Answered<Response> {
+    let (record, reader) = open(&caller, &action, &number).await?;
+    let etag = format!("\"{}\"", record.sha256);
+    let mut response = if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes()) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        // A part of something else is worse than all of it.
+        let same = headers.get(header::IF_RANGE).is_none_or(|known| known.as_bytes() == etag.as_bytes());
+        match headers.get(header::RANGE).filter(|_| same).map(|range| part(range, record.size)) {
+            None | Some(Part::All) => whole(reader, record.size),
+            Some(Part::Bytes(first, last)) => some(reader, first, last, record.size),
+            Some(Part::Beyond) => {
+                let all = format!("bytes */{}", record.size);
+                (StatusCode::RANGE_NOT_SATISFIABLE, [(header::CONTENT_RANGE, all)]).into_response()
+            }
+        }
+    };
+    let headers = response.headers_mut();
+    let text = |text: &str| HeaderValue::from_str(text).ok();
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'"));
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    headers.extend(text(&etag).map(|etag| (header::ETAG, etag)));
+    let kind = header::HeaderName::from_static("x-artifact-media-type");
+    headers.extend(text(&record.media_type).map(|value| (kind, value)));
+    Ok(response)
+}
+
+/// An artifact of an action that its reader may see.
+pub(crate) async fn open(
+    caller: &Caller,
+    action: &str,
+    number: &str,
+) -> Result<(glovebox_artifacts::ArtifactRecord, ArtifactReader), Problem> {
+    let uri: ArtifactUri =
+        format!("artifact/{action}/{number}").parse().map_err(|_| usage("there is no artifact of such a name"))?;
+    let unknown = || Problem::new(Code::ArtifactUnknown, format!("there is no artifact `{uri}`"));
+    let id: Id = action.parse().map_err(|_| unknown())?;
+    caller.service.action(&caller.principal, &id).map_err(|problem| match problem.code {
+        Code::ActionUnknown => unknown(),
+        _ => problem,
+    })?;
+    let reader = caller.service.artifacts().get(&uri).await.map_err(|error| Problem::of(&error))?;
+    Ok((reader.record().clone(), reader))
+}
+
+/// Which part is asked for.
+enum Part {
+    All,
+    Bytes(u64, u64),
+    Beyond,
+}
+
+/// One range of bytes; several, and what is none, give all.
+fn part(range: &HeaderValue, size: u64) -> Part {
+    let one = range.to_str().ok().and_then(|text| text.strip_prefix("bytes=")?.split_once('-'));
+    let Some((first, last)) = one else { return Part::All };
+    let last_byte = size.saturating_sub(1);
+    match (first.trim().parse::<u64>(), last.trim().parse::<u64>()) {
+        _ if last.contains(',') => Part::All,
+        (Ok(first), _) if first >= size => Part::Beyond,
+        (Ok(first), Ok(last)) if first <= last => Part::Bytes(first, last.min(last_byte)),
+        (Ok(first), Err(_)) if last.trim().is_empty() => Part::Bytes(first, last_byte),
+        (Err(_), Ok(0)) if first.trim().is_empty() => Part::Beyond,
+        (Err(_), Ok(tail)) if first.trim().is_empty() && size > 0 => Part::Bytes(size.saturating_sub(tail), last_byte),
+        _ => Part::All,
+    }
+}
+
+fn whole(reader: ArtifactReader, size: u64) -> Response {
+    ([(header::CONTENT_LENGTH, size)], Bytes::from_stream(chunks(reader, 0, u64::MAX))).into_response()
+}
+
+fn some(reader: ArtifactReader, first: u64, last: u64, size: u64) -> Response {
+    let headers = [
+        (header::CONTENT_RANGE, format!("bytes {first}-{last}/{size}")),
+        (header::CONTENT_LENGTH, (last - first + 1).to_string()),
+    ];
+    (StatusCode::PARTIAL_CONTENT, headers, Bytes::from_stream(chunks(reader, first, last))).into_response()
+}
+
+/// The bytes from `first` to `last`. All of it is read and checked up to there:
+/// damaged content ends the answer before its end.
+fn chunks(
+    reader: ArtifactReader,
+    first: u64,
+    last: u64,
+) -> impl futures_util::Stream<Item = Result<bytes::Bytes, std::io::Error>> + Send {
+    stream::unfold((reader, 0_u64), move |(mut reader, mut at)| async move {
+        loop {
+            if at > last {
+                return None;
+            }
+            let chunk = match reader.next_chunk().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => return None,
+                Err(error) => return Some((Err(std::io::Error::other(error)), (reader, u64::MAX))),
+            };
+            let begin = at;
+            at += chunk.len() as u64;
+            // Both are smaller than the chunk, which is in memory.
+            let from = usize::try_from(first.saturating_sub(begin)).unwrap_or(usize::MAX).min(chunk.len());
+            let to = usize::try_from((last - begin).saturating_add(1)).unwrap_or(usize::MAX).min(chunk.len());
+            if from < to {
+                return Some((Ok(chunk.slice(from..to)), (reader, at)));
+            }
+        }
+    })
+}

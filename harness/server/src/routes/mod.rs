@@ -1,0 +1,78 @@
+//! The routes, a file for each kind of thing.
+
+mod actions;
+mod approvals;
+mod artifacts;
+mod capabilities;
+mod operate;
+mod output;
+mod questions;
+mod sessions;
+mod streams;
+mod tasks;
+mod turns;
+mod workspace;
+
+use axum::http::Uri;
+use env_contracts::{Code, Id, Problem};
+use glovebox_store::Page;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Failure;
+use crate::table::Route;
+
+/// Every route.
+pub(crate) const ALL: &[&[Route]] = &[
+    sessions::ROUTES,
+    tasks::ROUTES,
+    turns::ROUTES,
+    actions::ROUTES,
+    output::ROUTES,
+    streams::ROUTES,
+    approvals::ROUTES,
+    questions::ROUTES,
+    artifacts::ROUTES,
+    capabilities::ROUTES,
+    operate::ROUTES,
+];
+
+/// How many entries a page has where nobody says.
+const PAGE: u32 = 100;
+
+/// What there is no route for.
+pub(crate) async fn unknown(uri: Uri) -> Failure {
+    let message = format!("there is no such request at `{}`", uri.path());
+    Failure(Problem::new(Code::RouteUnknown, message))
+}
+
+/// Some entries, and where to go on.
+#[derive(Serialize, JsonSchema)]
+struct Paged<T> {
+    items: Vec<T>,
+    /// What to pass as `after` for the next page. Absent: this is the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<Id>,
+}
+
+impl<T> Paged<T> {
+    fn of<S>(page: Page<S>, each: impl FnMut(S) -> T) -> Self {
+        Self { items: page.items.into_iter().map(each).collect(), next: page.next }
+    }
+}
+
+/// Which page of a list.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Paging {
+    /// Those after this one: `next` of the page before.
+    after: Option<Id>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+}
+
+/// At most so many entries, as somebody asked.
+fn limit(asked: Option<u32>) -> u32 {
+    asked.filter(|asked| *asked > 0).unwrap_or(PAGE)
+}

@@ -1,0 +1,42 @@
+//! Folders of this host that requests name: by a name that the operator gave
+//! them, and never by a path.
+
+use std::path::PathBuf;
+
+use env_contracts::{Access, Code, Mount, Name, Problem, Scope, Source};
+use glovebox_plane::Tool;
+
+use crate::state::App;
+
+/// The folder of a name, with the most that may be done with it.
+pub(super) fn named(app: &App, name: &Name) -> Result<(PathBuf, Access), Problem> {
+    let workspaces = &app.settings.workspaces;
+    match workspaces.get(name) {
+        Some(workspace) => Ok((workspace.folder.clone(), workspace.access)),
+        None => {
+            let known: Vec<&str> = workspaces.keys().map(Name::as_str).collect();
+            let help = if known.is_empty() {
+                "this server has none: it is started with `--workspace NAME=DIR`".to_owned()
+            } else {
+                format!("there are: {}", known.join(", "))
+            };
+            Err(Problem::new(Code::WorkspaceUnavailable, format!("there is no workspace `{name}`")).with_help(help))
+        }
+    }
+}
+
+/// Takes from a scope what goes beyond the access that a workspace has.
+pub(super) fn limit(scope: &mut Option<Scope>, tool: &Tool, access: Access) {
+    let own = &tool.manifest.contract.filesystem;
+    let mounts = scope.as_ref().and_then(|scope| scope.filesystem.as_ref()).unwrap_or(own);
+    let narrowed: Vec<Mount> = mounts
+        .iter()
+        .map(|mount| match mount.source {
+            Source::Workspace if mount.access > access => Mount { access, ..mount.clone() },
+            _ => mount.clone(),
+        })
+        .collect();
+    if narrowed != *mounts {
+        scope.get_or_insert_default().filesystem = Some(narrowed);
+    }
+}
