@@ -84,6 +84,20 @@ impl Credentials {
         })
     }
 
+    /// Removes the credentials that are worth nothing any more.
+    ///
+    /// # Errors
+    /// `credentials-invalid`, and the host's.
+    pub fn forget_expired(&mut self, now_ms: u64) -> Result<(), IdentityError> {
+        if self.list().iter().all(|credential| credential.in_force(now_ms)) {
+            return Ok(());
+        }
+        self.change(|stored| {
+            stored.credentials.retain(|credential| credential.in_force(now_ms));
+            Ok(())
+        })
+    }
+
     /// Whose token this is. `None`: nobody's, or it is worth nothing any more;
     /// which of the two is not told.
     pub fn by_token(&self, text: &str, now_ms: u64) -> Option<&Credential> {

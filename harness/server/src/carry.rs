@@ -69,7 +69,9 @@ impl Carried {
     /// Carries a new action.
     pub(crate) fn submit(&self, app: &App, service: ActionService, submission: Submission) -> Ride {
         let (principal, session) = (submission.principal.clone(), submission.context.session.clone());
-        self.carry(app, principal, session, None, async move |watch, stop| service.submit(submission, watch, &stop).await)
+        self.carry(app, principal, session, None, move |watch, stop| async move {
+            service.submit(submission, watch, &stop).await
+        })
     }
 
     /// Goes on with an action that was left.
@@ -83,16 +85,22 @@ impl Carried {
     ) -> Ride {
         let (of, session) = (action.id.clone(), action.session.clone());
         let action = of.clone();
-        self.carry(app, principal.clone(), session, Some(of), async move |watch, stop| {
+        self.carry(app, principal.clone(), session, Some(of), move |watch, stop| async move {
             service.resume(&principal, &action, asking, watch, &stop).await
         })
     }
 
     /// Carries whatever ends as an action does.
-    pub(crate) fn carry<F>(&self, app: &App, principal: Principal, session: Id, known: Option<Id>, action: F) -> Ride
+    pub(crate) fn carry<F>(
+        &self,
+        app: &App,
+        principal: Principal,
+        session: Id,
+        known: Option<Id>,
+        action: impl FnOnce(Arc<dyn Watch>, Stop) -> F + Send + 'static,
+    ) -> Ride
     where
-        F: AsyncFnOnce(Arc<dyn Watch>, Stop) -> Result<Submitted, Problem> + Send + 'static,
-        for<'a> F::CallOnceFuture: Send,
+        F: Future<Output = Result<Submitted, Problem>> + Send + 'static,
     {
         let (tell, told) = watch::channel(known.clone().map(Told::Begun));
         let tell = Arc::new(tell);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use env_contracts::{Digest, Id, Name};
-use glovebox_events::{ActionState, ApprovalState, AskedOf, Budget, QuestionState, Session, Task, TaskState};
+use glovebox_events::{ActionState, ApprovalState, AskedOf, Budget, Logged, QuestionState, Session, Task, TaskState};
 
 use crate::Moved;
 
@@ -37,6 +37,9 @@ pub struct ActionFilter {
     pub states: Vec<ActionState>,
     /// Asked for by this user.
     pub user: Option<Name>,
+    /// Asked for by this very agent. All of the user's are looked through for
+    /// them.
+    pub agent: Option<Name>,
     /// Those after this action.
     pub after: Option<Id>,
     /// At most so many; 0 and what is above [`MAX_PAGE`] is [`MAX_PAGE`].
@@ -52,6 +55,10 @@ pub struct ApprovalFilter {
     pub session: Option<Id>,
     /// For this intent.
     pub intent: Option<Digest>,
+    /// For what was asked for by this user.
+    pub user: Option<Name>,
+    /// For what was asked for by this very agent.
+    pub agent: Option<Name>,
     /// Those after this approval.
     pub after: Option<Id>,
     /// At most so many; 0 and what is above [`MAX_PAGE`] is [`MAX_PAGE`].
@@ -74,6 +81,8 @@ pub struct GrantFilter {
 pub struct SessionFilter {
     /// Opened by this user.
     pub user: Option<Name>,
+    /// Opened by this agent, by one that it called, or by no agent.
+    pub agent: Option<Name>,
     /// In the tree below this one, itself included, wherever in a tree it is.
     pub root: Option<Id>,
     /// Those after this session.
@@ -87,6 +96,10 @@ pub struct SessionFilter {
 pub struct TaskFilter {
     /// Of this session.
     pub session: Option<Id>,
+    /// Opened by this user.
+    pub user: Option<Name>,
+    /// Opened by this agent, by one that it called, or by no agent.
+    pub agent: Option<Name>,
     /// Whether only those that are not over.
     pub open: bool,
     /// Those after this task.
@@ -108,6 +121,10 @@ pub struct QuestionFilter {
     pub to: Option<AskedOf>,
     /// Whose end no turn was told yet.
     pub untold: bool,
+    /// Asked in the name of this user.
+    pub user: Option<Name>,
+    /// Asked by this agent, by one that it called, or by no agent.
+    pub agent: Option<Name>,
     /// Those after this question.
     pub after: Option<Id>,
     /// At most so many; 0 and what is above [`MAX_PAGE`] is [`MAX_PAGE`].
@@ -136,6 +153,16 @@ pub struct EventFilter {
     pub after: u64,
     /// At most so many; 0 and what is above [`MAX_PAGE`] is [`MAX_PAGE`].
     pub limit: u32,
+}
+
+/// An event, and when it was recorded beside those of all other logs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Its place in the order in which events were recorded. It rises from
+    /// event to event: whoever saw one has seen all that will ever be below it.
+    pub rank: u64,
+    /// The event in its log.
+    pub logged: Logged,
 }
 
 /// What a task is now, and what it has used so far.

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::{
     ActionFilter, ApprovalFilter, ApprovalTally, Content, Due, EventFilter, GrantFilter, Page, QuestionFilter,
-    SessionFilter, TaskFilter, TaskSeen,
+    Recorded, SessionFilter, TaskFilter, TaskSeen,
 };
 
 /// A future that can be kept in a trait object.
@@ -290,6 +290,20 @@ pub trait Store: Send + Sync {
 
     /// Events of a session, of an action or of a task, in the order of the log.
     fn events(&self, tenant: &Name, filter: &EventFilter) -> Result<Vec<Logged>, Problem>;
+
+    /// Events of all tenants in the order in which they were recorded, those
+    /// after this rank. At most so many; 0 and what is above
+    /// [`crate::MAX_PAGE`] is [`crate::MAX_PAGE`].
+    ///
+    /// Nothing that is recorded later has a rank below one that was read, by
+    /// whichever process it is written.
+    fn recorded(&self, after: u64, limit: u32) -> Result<Vec<Recorded>, Problem>;
+
+    /// The rank of the newest event; 0: there is none.
+    fn last_recorded(&self) -> Result<u64, Problem>;
+
+    /// The number of the newest event in the log of a session; 0: there is none.
+    fn head(&self, tenant: &Name, session: &Id) -> Result<u64, Problem>;
 
     /// The operator's stop, where it stands. Asked before every run.
     fn halted(&self) -> Result<Option<Halt>, Problem>;

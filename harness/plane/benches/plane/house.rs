@@ -274,6 +274,18 @@ impl Store for Seen {
         self.store.events(tenant, filter)
     }
 
+    fn recorded(&self, after: u64, limit: u32) -> Result<Vec<Recorded>, Problem> {
+        self.store.recorded(after, limit)
+    }
+
+    fn head(&self, tenant: &Name, session: &Id) -> Result<u64, Problem> {
+        self.store.head(tenant, session)
+    }
+
+    fn last_recorded(&self) -> Result<u64, Problem> {
+        self.store.last_recorded()
+    }
+
     fn halted(&self) -> Result<Option<Halt>, Problem> {
         self.store.halted()
     }

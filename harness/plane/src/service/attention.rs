@@ -9,7 +9,6 @@ use glovebox_store::{ApprovalFilter, TaskFilter};
 use serde::Serialize;
 
 use super::starting::BudgetView;
-use super::tasks::sees;
 use super::{ActionService, unknown_session};
 
 /// What a session asked of people.
@@ -41,7 +40,7 @@ impl ActionService {
     pub fn attention(&self, principal: &Principal, session: &Id) -> Result<Attention, Problem> {
         let tenant = &principal.tenant;
         let known = self.parts.store.session(tenant, session)?;
-        if known.is_some_and(|known| !sees(principal, &known.principal)) {
+        if known.is_some_and(|known| !self.looks_at(principal, &known.principal)) {
             return Err(unknown_session(session));
         }
         let mut out = Attention::default();
@@ -50,7 +49,7 @@ impl ActionService {
         loop {
             let page = self.parts.store.approvals(tenant, &filter)?;
             for (action, approval) in page.items {
-                if !sees(principal, &action.principal) {
+                if !self.looks_at(principal, &action.principal) {
                     continue;
                 }
                 out.approvals += 1;
@@ -71,8 +70,8 @@ impl ActionService {
         }
         let mut filter = TaskFilter { session: Some(session.clone()), ..TaskFilter::default() };
         loop {
-            let page = self.parts.store.tasks(tenant, &filter)?;
-            tasks.extend(page.items.into_iter().filter(|task| sees(principal, &task.principal)).map(|task| task.id));
+            let page = self.tasks(principal, &filter)?;
+            tasks.extend(page.items.into_iter().map(|task| task.id));
             match page.next {
                 Some(next) => filter.after = Some(next),
                 None => break,

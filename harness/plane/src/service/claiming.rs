@@ -74,7 +74,7 @@ impl ActionService {
         let room = self.enter(flight, &planned, stop).await?;
         let ready = unless_stopped(stop, "setup", self.bind(flight, planned, &**watch)).await??;
         if ready.bound.digest != approval.digest {
-            let changed = self.changes(flight, &ready)?;
+            let changed = self.differences(flight, &ready)?;
             flight.drift.clone_from(&changed);
             let what = What::Drifted { approval: approval.id.clone(), changed };
             flight.journal.event(now, what)?;

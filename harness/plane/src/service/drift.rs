@@ -12,7 +12,7 @@ use super::looking;
 impl ActionService {
     /// What changed between the plan that was approved and the one that would
     /// run now.
-    pub(super) fn changes(&self, flight: &Flight, ready: &Ready) -> Result<Vec<String>, Problem> {
+    pub(super) fn differences(&self, flight: &Flight, ready: &Ready) -> Result<Vec<String>, Problem> {
         let action = flight.action();
         let mut changed = Vec::new();
         if let Some(plan) = &action.plan {

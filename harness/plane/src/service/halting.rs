@@ -5,7 +5,7 @@ use glovebox_events::{ActionState, Event, Halt as Stand, LogKey, Revoked, StopAs
 use glovebox_store::{ActionFilter, Commit, GrantFilter, Record, StoreError};
 
 use super::flight::{Flight, Halt};
-use super::{ActionService, Asking, unknown_action};
+use super::{ActionService, Asking};
 use crate::observe::Refusal;
 
 /// What a stop of everything did.
@@ -25,17 +25,17 @@ impl ActionService {
     /// # Errors
     /// `action-unknown`; nothing happens to an action that has ended.
     pub async fn cancel(&self, principal: &Principal, id: &Id, why: &str) -> Result<super::ActionView, Problem> {
-        let mut action = self.same_user(principal, id)?;
+        let mut action = self.visible(principal, id)?;
         while !action.state.ended() {
             let stop = StopAsked { by: principal.user.clone(), at_ms: self.now_ms(), why: word(why), grace_ms: None };
             match self.stop_one(action, stop).await {
                 Ok(()) => break,
-                Err(Halt::Changed) => action = self.same_user(principal, id)?,
+                Err(Halt::Changed) => action = self.visible(principal, id)?,
                 Err(Halt::Failed(problem)) => return Err(problem),
                 Err(Halt::Refused(refusal)) => return Err(problem_of(refusal)),
             }
         }
-        self.view(self.same_user(principal, id)?)
+        self.view(self.visible(principal, id)?)
     }
 
     /// Stops one action, unless it was stopped already. Whoever wants it sooner
@@ -155,17 +155,6 @@ impl ActionService {
             self.operate(tenant, vec![what], vec![Record::Grant(Box::new(grant.clone()))]).await?;
         }
         Ok(grant)
-    }
-
-    /// An action of the same user, whichever agent asked for it.
-    pub(super) fn same_user(&self, principal: &Principal, id: &Id) -> Result<glovebox_events::Action, Problem> {
-        let action = self.parts.store.action(&principal.tenant, id)?;
-        // An agent sees its own, a person sees all that was asked in their name.
-        let mine = |action: &glovebox_events::Action| {
-            action.principal.user == principal.user
-                && (principal.agent.is_none() || action.principal.agent == principal.agent)
-        };
-        action.filter(mine).ok_or_else(|| unknown_action(id))
     }
 }
 

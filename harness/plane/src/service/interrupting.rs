@@ -137,7 +137,7 @@ impl ActionService {
     }
 
     async fn interrupt_action(&self, principal: &Principal, id: &Id, grace: Duration) -> Result<Interrupted, Problem> {
-        let action = self.same_user(principal, id)?;
+        let action = self.visible(principal, id)?;
         let now = self.now_ms();
         let interrupt = Interrupt {
             id: action.id.clone(),

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::halting::is_person;
+use super::seeing::asked;
 use super::{ActionService, Parts, unknown_action};
 use crate::cards::{self, Card, CardPreview};
 
@@ -23,15 +24,17 @@ pub struct ActionView {
 
 impl ActionService {
     /// Actions that were asked for in this user's name, newest first. An
-    /// agent sees its own.
+    /// agent sees its own. Pages are full, whatever is left out: only the last
+    /// is shorter.
     ///
     /// # Errors
     /// Those of the store.
     pub fn actions(&self, principal: &Principal, mut filter: ActionFilter) -> Result<Page<Action>, Problem> {
-        filter.user = Some(principal.user.clone());
-        let mut page = self.parts.store.actions(&principal.tenant, &filter)?;
-        page.items.retain(|action| principal.agent.is_none() || action.principal.agent == principal.agent);
-        Ok(page)
+        if !self.oversees(principal) {
+            filter.user = Some(principal.user.clone());
+            filter.agent = principal.agent.clone();
+        }
+        self.parts.store.actions(&principal.tenant, &filter)
     }
 
     /// One action.
@@ -39,7 +42,7 @@ impl ActionService {
     /// # Errors
     /// `action-unknown`, also for those of others.
     pub fn action(&self, principal: &Principal, id: &Id) -> Result<ActionView, Problem> {
-        self.view(self.same_user(principal, id)?)
+        self.view(self.visible(principal, id)?)
     }
 
     pub(super) fn view(&self, action: Action) -> Result<ActionView, Problem> {
@@ -56,12 +59,14 @@ impl ActionService {
     /// # Errors
     /// `action-unknown`, also for those of others.
     pub fn events(&self, principal: &Principal, id: &Id, after: u64) -> Result<Vec<Logged>, Problem> {
-        let action = self.same_user(principal, id)?;
+        let action = self.visible(principal, id)?;
         let filter = EventFilter { of: EventsOf::Action(action.id), after, limit: 0 };
         self.parts.store.events(&principal.tenant, &filter)
     }
 
-    /// Approvals in these states, oldest first, as cards.
+    /// Approvals in these states, oldest first, as cards: those of the whole
+    /// tenant, because others than the user may decide; for an agent those of
+    /// its own actions.
     ///
     /// # Errors
     /// Those of the store.
@@ -72,12 +77,12 @@ impl ActionService {
         after: Option<Id>,
         limit: u32,
     ) -> Result<Page<Card>, Problem> {
-        let filter = ApprovalFilter { states, after, limit, ..ApprovalFilter::default() };
+        let agent = principal.agent.clone();
+        let user = agent.is_some().then(|| principal.user.clone());
+        let filter = ApprovalFilter { states, user, agent, after, limit, ..ApprovalFilter::default() };
         let page = self.parts.store.approvals(&principal.tenant, &filter)?;
-        let mine = |action: &Action| principal.agent.is_none() || action.principal.agent == principal.agent;
-        let items = page.items.into_iter().filter(|(action, _)| mine(action));
-        let items = items.map(|(action, approval)| self.card_of(action, approval)).collect::<Result<_, _>>()?;
-        Ok(Page { items, next: page.next })
+        let items = page.items.into_iter().map(|(action, approval)| self.card_of(action, approval));
+        Ok(Page { items: items.collect::<Result<_, _>>()?, next: page.next })
     }
 
     /// One approval, as a card.
@@ -86,7 +91,7 @@ impl ActionService {
     /// `approval-unknown`, also for those of other tenants.
     pub fn approval(&self, principal: &Principal, id: &Id) -> Result<Card, Problem> {
         let action = self.parts.store.by_approval(&principal.tenant, id)?;
-        let mine = |action: &Action| principal.agent.is_none() || action.principal.agent == principal.agent;
+        let mine = |action: &Action| principal.agent.is_none() || asked(principal, &action.principal);
         let action = action.filter(mine).ok_or_else(|| unknown_approval(id))?;
         let approval = self.that_approval(&action, id)?;
         self.card_of(action, approval)
@@ -172,7 +177,8 @@ impl ActionService {
     /// Those of the store.
     pub fn grants(&self, principal: &Principal, all: bool) -> Result<Vec<Grant>, Problem> {
         let live_at = (!all).then(|| self.now_ms());
-        let filter = GrantFilter { live_at, user: Some(principal.user.clone()), session: None };
+        let user = (!self.oversees(principal)).then(|| principal.user.clone());
+        let filter = GrantFilter { live_at, user, session: None };
         self.parts.store.grants(&principal.tenant, &filter)
     }
 
@@ -182,7 +188,10 @@ impl ActionService {
     /// `grant-unknown`, also for those of others.
     pub async fn revoke(&self, principal: &Principal, id: &Id) -> Result<Grant, Problem> {
         let grant = self.parts.store.grant(&principal.tenant, id)?;
-        let grant = grant.filter(|grant| grant.principal.user == principal.user && is_person(principal));
+        let may = |grant: &Grant| {
+            is_person(principal) && (grant.principal.user == principal.user || self.oversees(principal))
+        };
+        let grant = grant.filter(may);
         let grant = grant.ok_or_else(|| Problem::new(Code::GrantUnknown, format!("there is no grant `{id}`")))?;
         self.take_back(&principal.tenant, grant, &principal.user).await
     }

@@ -30,6 +30,7 @@ mod recovering;
 mod reviewing;
 mod running;
 mod saying;
+mod seeing;
 mod settings;
 mod settling;
 mod standing;
@@ -131,6 +132,8 @@ pub struct Parts {
 pub struct ActionService {
     parts: Arc<Parts>,
     slots: Slots,
+    /// Whether people see all of their tenant here.
+    overseeing: bool,
 }
 
 /// What became of a submission.
@@ -145,7 +148,7 @@ pub enum Submitted {
 impl ActionService {
     /// The service over these parts.
     pub fn new(parts: Parts) -> Self {
-        Self { slots: Slots::new(&parts.run_root), parts: Arc::new(parts) }
+        Self { slots: Slots::new(&parts.run_root), parts: Arc::new(parts), overseeing: false }
     }
 
     /// Which capabilities there are.

@@ -8,7 +8,7 @@ use glovebox_store::{ActionFilter, Condition, Record, TaskFilter, Thing};
 use super::deed::Deed;
 use super::flight::{Flight, Halt};
 use super::journal::Lost;
-use super::tasks::{bounded, log_of, sees, speaker, words};
+use super::tasks::{bounded, log_of, speaker, words};
 use super::{ActionService, NewTask, standing, unknown_session, unknown_task};
 use crate::machine::{Change, task_step};
 use crate::observe::Story;
@@ -145,12 +145,16 @@ impl ActionService {
             (None, _) => {
                 // One that nobody opened is known by what was asked in it.
                 let filter = ActionFilter { session: Some(session.clone()), limit: 1, ..ActionFilter::default() };
-                let opened = self.parts.store.session(&principal.tenant, session)?;
-                if !opened.is_some_and(|opened| sees(principal, &opened.principal))
-                    && self.actions(principal, filter)?.items.is_empty()
-                {
-                    return Err(unknown_session(session));
-                }
+                let opened = self.parts.store.session(&principal.tenant, session)?.map(|opened| opened.principal);
+                let works = match opened.filter(|opened| self.looks_at(principal, opened)) {
+                    Some(opened) => Some(opened),
+                    None => self.actions(principal, filter)?.items.pop().map(|action| action.principal),
+                };
+                let Some(works) = works else { return Err(unknown_session(session)) };
+                // Who looks over the tenant opens it for whoever works there:
+                // in a task of others nobody could go on.
+                let user = Principal { user: works.user, ..principal.clone() };
+                let principal = if self.oversees(principal) { &user } else { principal };
                 let new = NewTask {
                     id: Some(session.clone()),
                     session: session.clone(),

@@ -7,7 +7,7 @@ use env_contracts::{Code, Digest, Id, Name, Problem};
 use glovebox_events::{Action, Approval, Grant, Halt, Logged, Owner, Question, Session, Task};
 use glovebox_store::{
     ActionFilter, ApprovalFilter, ApprovalTally, BoxFuture, Commit, Content, Due, EventFilter, GrantFilter, Page,
-    QuestionFilter, SessionFilter, Store, StoreError, TaskFilter, TaskSeen,
+    QuestionFilter, Recorded, SessionFilter, Store, StoreError, TaskFilter, TaskSeen,
 };
 use tokio::sync::watch;
 
@@ -143,6 +143,18 @@ impl Store for Between {
 
     fn events(&self, tenant: &Name, filter: &EventFilter) -> Result<Vec<Logged>, Problem> {
         self.read(|store| store.events(tenant, filter))
+    }
+
+    fn recorded(&self, after: u64, limit: u32) -> Result<Vec<Recorded>, Problem> {
+        self.read(|store| store.recorded(after, limit))
+    }
+
+    fn head(&self, tenant: &Name, session: &Id) -> Result<u64, Problem> {
+        self.read(|store| store.head(tenant, session))
+    }
+
+    fn last_recorded(&self) -> Result<u64, Problem> {
+        self.read(|store| store.last_recorded())
     }
 
     fn halted(&self) -> Result<Option<Halt>, Problem> {

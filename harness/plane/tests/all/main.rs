@@ -27,6 +27,8 @@ mod limits;
 mod loops;
 mod machine;
 mod machines;
+mod overseeing;
+mod pages;
 mod people;
 mod permission;
 mod plans;

@@ -79,14 +79,14 @@ struct Said {
 }
 
 /// The stream of a session, after this event.
-pub(crate) fn of_session(app: &App, caller: Caller, session: Id, after: u64) -> Result<Response, Problem> {
-    Reader::new(app, caller, session, None, after).answer()
+pub(crate) async fn of_session(app: &App, caller: Caller, session: Id, after: u64) -> Result<Response, Problem> {
+    Reader::new(app, caller, session, None, after).answer().await
 }
 
 /// The stream of one action, after this event.
-pub(crate) fn of_action(app: &App, caller: Caller, action: Action, after: u64) -> Result<Response, Problem> {
+pub(crate) async fn of_action(app: &App, caller: Caller, action: Action, after: u64) -> Result<Response, Problem> {
     let (session, id) = (action.session.clone(), action.id.clone());
-    Reader::new(app, caller, session, Some(id), after).answer()
+    Reader::new(app, caller, session, Some(id), after).answer().await
 }
 
 impl Reader {
@@ -111,11 +111,11 @@ impl Reader {
         }
     }
 
-    fn answer(mut self) -> Result<Response, Problem> {
+    async fn answer(mut self) -> Result<Response, Problem> {
         if self.after > 0 {
             self.gap()?;
         }
-        self.read()?;
+        self.read().await?;
         if self.over && self.ready.is_empty() {
             return Ok(axum::http::StatusCode::NO_CONTENT.into_response());
         }
@@ -136,10 +136,6 @@ impl Reader {
     /// from a copy, and what it saw after that never happened.
     fn gap(&mut self) -> Result<(), Problem> {
         let service = &self.caller.service;
-        let known = service.session_events(&self.caller.principal, &self.session, self.after - 1, 1)?;
-        if !known.is_empty() {
-            return Ok(());
-        }
         let head = service.session_head(&self.caller.principal, &self.session)?;
         if self.after <= head {
             return Ok(());
@@ -186,8 +182,8 @@ impl Reader {
             self.head.mark_unchanged();
             self.ticks.mark_unchanged();
             // Without its log a stream is none: the reader comes back, and goes on where it was.
-            self.read().ok()?;
-            self.listen();
+            self.read().await.ok()?;
+            self.listen().await;
             if !self.ready.is_empty() || self.over {
                 continue;
             }
@@ -202,7 +198,7 @@ impl Reader {
     }
 
     /// Takes in what was recorded since.
-    fn read(&mut self) -> Result<(), Problem> {
+    async fn read(&mut self) -> Result<(), Problem> {
         let all = match self.subscription.after(self.after) {
             Some(newest) => newest,
             None => {
@@ -216,7 +212,7 @@ impl Reader {
             self.after = logged.seq;
             ends |= matches!(logged.event.what, What::Ended { .. } | What::Session { .. });
             if self.wanted(logged)? {
-                self.take(logged)?;
+                self.take(logged).await?;
             }
         }
         if ends && (all.len() as u64) < u64::from(BATCH) {
@@ -244,10 +240,10 @@ impl Reader {
         Ok(seen)
     }
 
-    fn take(&mut self, logged: &Logged) -> Result<(), Problem> {
+    async fn take(&mut self, logged: &Logged) -> Result<(), Problem> {
         let mut observation = None;
         if let (What::Ended { .. }, Some(action)) = (&logged.event.what, &logged.event.action) {
-            self.hear(action)?;
+            self.hear(action).await?;
             self.said.remove(action);
             observation = self.caller.service.action(&self.caller.principal, action)?.observation;
         }
@@ -278,17 +274,18 @@ impl Reader {
     }
 
     /// Takes in what running actions say.
-    fn listen(&mut self) {
-        let actions: Vec<Id> = self.subscription.live().into_keys().collect();
-        for action in actions.iter().filter(|action| self.only.as_ref().is_none_or(|only| only == *action)) {
-            // What can't be read now is read when there is more, or by its offset.
-            let _ = self.hear(action);
+    async fn listen(&mut self) {
+        for action in self.subscription.live().into_keys() {
+            if self.only.as_ref().is_none_or(|only| *only == action) {
+                // What can't be read now is read when there is more, or by its offset.
+                let _ = self.hear(&action).await;
+            }
         }
     }
 
     /// Takes in what one of them says: its newest line, and of its output as
     /// much as one event carries.
-    fn hear(&mut self, action: &Id) -> Result<(), Problem> {
+    async fn hear(&mut self, action: &Id) -> Result<(), Problem> {
         let Some(now) = self.subscription.live().remove(action) else { return Ok(()) };
         if self.seen.get(action) == Some(&false) {
             return Ok(());
@@ -313,7 +310,7 @@ impl Reader {
                 continue;
             }
             let (service, principal) = (&self.caller.service, &self.caller.principal);
-            let chunk = service.output(principal, action, stream, *offset, MAX_TEXT)?;
+            let chunk = service.output(principal, action, stream, *offset, MAX_TEXT).await?;
             let text = String::from_utf8_lossy(&chunk.bytes);
             let data = json!({ "stream": name, "offset": chunk.offset, "text": text, "total": chunk.total });
             self.ready.push_back(beside(&self.session, action, Kind::Text, "output", Some(data)));

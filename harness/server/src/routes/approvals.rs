@@ -171,7 +171,7 @@ async fn permission(
         reason: body.reason,
         asking,
     };
-    let ride = app.carried.carry(&app, caller.principal.clone(), session, None, async move |watch, stop| {
+    let ride = app.carried.carry(&app, caller.principal.clone(), session, None, move |watch, stop| async move {
         service.request_permission(request, watch, &stop).await
     });
     actions::reply(&caller, ride, how.wait()).await

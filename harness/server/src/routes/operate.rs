@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use env_contracts::{Id, Name, Principal, Problem};
+use env_contracts::{Id, Name, Principal};
 use glovebox_events::{Action, ActionState};
 use glovebox_identity::Role;
 use glovebox_plane::Halted;

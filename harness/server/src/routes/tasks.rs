@@ -82,6 +82,7 @@ async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Tas
         open: list.open.unwrap_or_default(),
         after: list.after,
         limit: limit(list.limit),
+        ..TaskFilter::default()
     };
     Ok(Json(Paged::of(caller.service.tasks(&caller.principal, &filter)?, |task| task)))
 }

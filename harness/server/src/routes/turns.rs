@@ -101,7 +101,7 @@ async fn plan(
     let (service, principal) = (caller.service.clone(), caller.principal.clone());
     let session = context.session.clone();
     let asking = how.asking.unwrap_or(Asking::Wait);
-    let ride = app.carried.carry(&app, principal.clone(), session, None, async move |watch, stop| {
+    let ride = app.carried.carry(&app, principal.clone(), session, None, move |watch, stop| async move {
         service.submit_plan(&principal, context, body.plan, asking, watch, &stop).await
     });
     actions::reply(&caller, ride, how.wait()).await
@@ -141,7 +141,7 @@ async fn result(
     let (service, principal) = (caller.service.clone(), caller.principal.clone());
     let session = context.session.clone();
     let asking = how.asking.unwrap_or(Asking::Wait);
-    let ride = app.carried.carry(&app, principal.clone(), session, None, async move |watch, stop| {
+    let ride = app.carried.carry(&app, principal.clone(), session, None, move |watch, stop| async move {
         service.submit_result(&principal, context, proposal, asking, watch, &stop).await
     });
     actions::reply(&caller, ride, how.wait()).await

@@ -75,11 +75,11 @@ impl Sqlite {
                 let mut after = 0;
                 loop {
                     let (events, last) = self
-                        .read(|sql| read::recorded(sql, filter.tenant.as_ref(), after))
+                        .read(|sql| read::recorded(sql, filter.tenant.as_ref(), after, MAX_PAGE))
                         .map_err(ExportError::Problem)?;
                     let Some(last) = last else { break };
                     after = last;
-                    put(&events)?;
+                    put(&events.into_iter().map(|event| event.logged).collect::<Vec<_>>())?;
                 }
             }
         }

@@ -34,7 +34,7 @@ use tokio::sync::{mpsc, watch};
 use crate::holder::Holder;
 use crate::{
     ActionFilter, ApprovalFilter, ApprovalTally, BoxFuture, Commit, Content, Due, EventFilter, GrantFilter, Page,
-    QuestionFilter, SessionFilter, Store, StoreError, TaskFilter, TaskSeen,
+    QuestionFilter, Recorded, SessionFilter, Store, StoreError, TaskFilter, TaskSeen,
 };
 use fault::Fault;
 use watcher::Watcher;
@@ -232,6 +232,18 @@ impl Store for Sqlite {
 
     fn events(&self, tenant: &Name, filter: &EventFilter) -> Result<Vec<Logged>, Problem> {
         self.read(|sql| read::events(sql, tenant, filter))
+    }
+
+    fn recorded(&self, after: u64, limit: u32) -> Result<Vec<Recorded>, Problem> {
+        self.read(|sql| Ok(read::recorded(sql, None, after, limit)?.0))
+    }
+
+    fn last_recorded(&self) -> Result<u64, Problem> {
+        self.read(read::last_recorded)
+    }
+
+    fn head(&self, tenant: &Name, session: &Id) -> Result<u64, Problem> {
+        self.read(|sql| read::head(sql, tenant, session))
     }
 
     fn halted(&self) -> Result<Option<Halt>, Problem> {

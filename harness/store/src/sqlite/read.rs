@@ -11,7 +11,7 @@ use super::tasks;
 use crate::chain::raw;
 use crate::{
     ActionFilter, ApprovalFilter, ApprovalTally, Content, Due, DueOf, EventFilter, EventsOf, GrantFilter, MAX_PAGE,
-    Page,
+    Page, Recorded,
 };
 
 /// A question that is put together from the parts of a filter.
@@ -30,6 +30,22 @@ impl Query {
         self.text.push_str(text);
         self.values.push(Box::new(value));
         self
+    }
+
+    /// Only what this one of the user's agents works in.
+    pub(super) fn family(&mut self, agent: Option<&Name>) -> &mut Self {
+        match agent {
+            Some(agent) => self.and(FAMILY, agent.as_str().to_owned()),
+            None => self,
+        }
+    }
+
+    /// Only what is this user's, where no column says so.
+    pub(super) fn of_user(&mut self, user: Option<&Name>) -> &mut Self {
+        match user {
+            Some(user) => self.and("CAST(body AS TEXT) ->> '$.principal.user' = ?", user.as_str().to_owned()),
+            None => self,
+        }
     }
 
     /// One of these words of ours; none means any.
@@ -85,6 +101,17 @@ pub(super) fn bounded(limit: u32) -> u32 {
 const OPEN: &str = "SELECT body FROM actions INDEXED BY actions_open \
                     WHERE state NOT IN ('succeeded', 'failed', 'cancelled') AND tenant = ?";
 
+/// Asked for by this very agent, as the document says. There is no column for
+/// it: who looks for what an agent did looks through what its user has.
+fn by_agent(document: &str) -> String {
+    format!("CAST({document} AS TEXT) ->> '$.principal.agent' = ?")
+}
+
+/// Opened by this agent, by one that it called, or by none.
+const FAMILY: &str = "(CAST(body AS TEXT) ->> '$.principal.agent' IS NULL \
+                      OR ? IN (SELECT CAST(body AS TEXT) ->> '$.principal.agent' \
+                      UNION ALL SELECT value FROM json_each(CAST(body AS TEXT), '$.principal.chain')))";
+
 /// One more than the page was read, to know whether there is a next.
 pub(super) fn page<T>(mut items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> Id) -> Page<T> {
     let next = items.len() > limit as usize;
@@ -137,6 +164,9 @@ pub(super) fn actions(sql: &Connection, tenant: &Name, filter: &ActionFilter) ->
     if let Some(user) = &filter.user {
         query.and("user = ?", user.as_str().to_owned());
     }
+    if let Some(agent) = &filter.agent {
+        query.and(&by_agent("body"), agent.as_str().to_owned());
+    }
     if let Some(after) = &filter.after {
         query.and(
             "action < (SELECT action FROM actions AS cursor WHERE cursor.tenant = actions.tenant AND cursor.id = ?)",
@@ -161,6 +191,12 @@ pub(super) fn approvals(
     if let Some(session) = &filter.session {
         let Some(log) = log(sql, tenant, session)? else { return Ok(Page { items: Vec::new(), next: None }) };
         query.and("approvals.log = ?", log);
+    }
+    if let Some(user) = &filter.user {
+        query.and("user = ?", user.as_str().to_owned());
+    }
+    if let Some(agent) = &filter.agent {
+        query.and(&by_agent("actions.body"), agent.as_str().to_owned());
     }
     if let Some(intent) = &filter.intent {
         query.and("approvals.intent = ?", raw(intent));
@@ -281,22 +317,41 @@ pub(super) fn events(sql: &Connection, tenant: &Name, filter: &EventFilter) -> R
 
 /// A page of events in the order in which they were recorded, after this one,
 /// and the last that was looked at.
+///
+/// The rank is the row of the event. Rows are given inside of the transaction
+/// that writes them, one above the highest, no event is ever deleted, and
+/// `BEGIN IMMEDIATE` lets one such transaction be open at a time, over all
+/// processes: so rows are given in the order of the commits, and what a reader
+/// sees is everything up to some commit. What it has not seen is above.
 pub(super) fn recorded(
     sql: &Connection,
     tenant: Option<&Name>,
-    after: i64,
-) -> Result<(Vec<Logged>, Option<i64>), Fault> {
+    after: u64,
+    limit: u32,
+) -> Result<(Vec<Recorded>, Option<u64>), Fault> {
     let mut statement = sql.prepare_cached(
         "SELECT session, events.seq, at_ms, actions.id, events.body, hash, logs.tenant, event FROM events \
          JOIN logs USING (log) LEFT JOIN actions USING (action) WHERE event > ? ORDER BY event LIMIT ?",
     )?;
     let mut last = None;
-    let page = collect(&mut statement, params![after, MAX_PAGE], |row| {
-        last = Some(row.get(7)?);
+    let page = collect(&mut statement, params![int(after), bounded(limit)], |row| {
+        let rank = row.get(7)?;
+        last = Some(rank);
         let owner: Name = row.get::<_, String>(6)?.parse().map_err(Fault::Damaged)?;
-        Ok(if tenant.is_none_or(|tenant| *tenant == owner) { Some(logged(row, &owner)?) } else { None })
+        let mine = tenant.is_none_or(|tenant| *tenant == owner);
+        Ok(if mine { Some(Recorded { rank, logged: logged(row, &owner)? }) } else { None })
     })?;
     Ok((page.into_iter().flatten().collect(), last))
+}
+
+pub(super) fn last_recorded(sql: &Connection) -> Result<u64, Fault> {
+    Ok(sql.prepare_cached("SELECT coalesce(max(event), 0) FROM events")?.query_row([], |row| row.get(0))?)
+}
+
+pub(super) fn head(sql: &Connection, tenant: &Name, session: &Id) -> Result<u64, Fault> {
+    let mut query = sql.prepare_cached("SELECT seq FROM logs WHERE tenant = ? AND session = ?")?;
+    let head = query.query_row([tenant.as_str(), session.as_str()], |row| row.get(0)).optional()?;
+    Ok(head.unwrap_or_default())
 }
 
 /// An event from the columns session, seq, at_ms, action's id, body, hash.

@@ -28,6 +28,7 @@ pub(super) fn sessions(sql: &Connection, tenant: &Name, filter: &SessionFilter) 
     if let Some(user) = &filter.user {
         query.and("user = ?", user.as_str().to_owned());
     }
+    query.family(filter.agent.as_ref());
     if let Some(root) = &filter.root {
         query.values.push(Box::new(tenant.as_str().to_owned()));
         query.and(BELOW, root.as_str().to_owned());
@@ -80,6 +81,7 @@ pub(super) fn tasks(sql: &Connection, tenant: &Name, filter: &TaskFilter) -> Res
         let Some(log) = log(sql, tenant, session)? else { return Ok(Page { items: vec![], next: None }) };
         query.and("log = ?", log);
     }
+    query.of_user(filter.user.as_ref()).family(filter.agent.as_ref());
     if filter.open {
         query.and_one_of("state", &["open"]);
     }
@@ -121,6 +123,7 @@ pub(super) fn questions(sql: &Connection, tenant: &Name, filter: &QuestionFilter
     if let Some(to) = filter.to {
         query.and_one_of("asked_of", &[asked_of(to)]);
     }
+    query.of_user(filter.user.as_ref()).family(filter.agent.as_ref());
     if filter.untold {
         query.text.push_str(" AND untold = 1");
     }

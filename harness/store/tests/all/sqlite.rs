@@ -57,4 +57,6 @@ promises! {
     the_story_of_a_task_is_told_in_order,
     the_words_of_a_task_are_erased,
     tasks_of_other_tenants_do_not_exist,
+    lists_hold_what_one_user_and_agent_has,
+    events_of_all_logs_have_one_order,
 }

@@ -12,7 +12,6 @@ use glovebox_events::{Owner, Question, QuestionState};
 use glovebox_store::{Content, Page, QuestionFilter};
 use serde::{Deserialize, Serialize};
 
-use super::tasks::sees;
 use super::{ActionService, looking};
 
 /// The longest question, in characters: it is read at a glance, or not at all.
@@ -141,14 +140,18 @@ impl ActionService {
         self.question_view(self.known_question(principal, id)?)
     }
 
-    /// Questions, oldest first.
+    /// Questions, oldest first. Pages are full, whatever is left out.
     ///
     /// # Errors
     /// Those of the store.
     pub fn questions(&self, principal: &Principal, filter: &QuestionFilter) -> Result<Page<QuestionView>, Problem> {
-        let page = self.parts.store.questions(&principal.tenant, filter)?;
-        let mine = page.items.into_iter().filter(|question| sees(principal, &question.principal));
-        let items = mine.map(|question| self.question_view(question)).collect::<Result<_, _>>()?;
+        let mut filter = filter.clone();
+        if !self.oversees(principal) {
+            filter.user = Some(principal.user.clone());
+            filter.agent = principal.agent.clone();
+        }
+        let page = self.parts.store.questions(&principal.tenant, &filter)?;
+        let items = page.items.into_iter().map(|question| self.question_view(question)).collect::<Result<_, _>>()?;
         Ok(Page { items, next: page.next })
     }
 
@@ -167,7 +170,7 @@ impl ActionService {
 
     fn known_question(&self, principal: &Principal, id: &Id) -> Result<Question, Problem> {
         let question = self.parts.store.question(&principal.tenant, id)?;
-        let question = question.filter(|question| sees(principal, &question.principal));
+        let question = question.filter(|question| self.looks_at(principal, &question.principal));
         question.ok_or_else(|| Problem::new(Code::QuestionUnknown, format!("there is no question `{id}`")))
     }
 
