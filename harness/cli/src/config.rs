@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -13,7 +14,7 @@ use glovebox_wasm::Placement;
 
 use crate::args::AskMode;
 use crate::commands::files::MAX_TEXT;
-use crate::values::{Agent, Ttl, Word};
+use crate::values::{Agent, Positive, Ttl, Word, Words};
 
 /// One key.
 pub(crate) struct Setting {
@@ -43,6 +44,7 @@ settings! {
     "policy", "GLOVEBOX_POLICY", "", String, "The folder of the policy: `*.cedar`, `approvers.toml`, `tests/`. Default: `policy` beside the configuration file, and the shipped one if there is none.";
     "profiles", "GLOVEBOX_PROFILES", "", String, "The file with the operator's agent profiles: what each agent may find and call. Default: `profiles.toml` beside the configuration file; if there is none, every agent may find and call everything.";
     "approvers", "GLOVEBOX_APPROVERS", "", String, "The file of those who approve by passphrase. Default: `approvers.toml` beside the configuration file.";
+    "credentials", "GLOVEBOX_CREDENTIALS", "", String, "The file of those who may call at a door, by token or as a user of this machine. Default: `credentials.toml` beside the configuration file.";
     "agent", "GLOVEBOX_AGENT", "", Agent, "The agent that asks, NAME or NAME@VERSION, for a harness that runs this command for one. Empty: the user asks.";
     "session", "GLOVEBOX_SESSION", "", Word, "The session that actions belong to. Empty: the user has one.";
     "task", "GLOVEBOX_TASK", "", Word, "The task that actions belong to. Empty: the session has one.";
@@ -58,6 +60,11 @@ settings! {
     "component.max_size", "GLOVEBOX_COMPONENT_MAX_SIZE", "64MiB", ByteSize, "The largest component that is accepted.";
     "compile.wall", "GLOVEBOX_COMPILE_WALL", "5m", Span, "How long compiling a component may take.";
     "compile.memory", "GLOVEBOX_COMPILE_MEMORY", "4GiB", ByteSize, "How much memory compiling a component may take.";
+    "serve.listen", "GLOVEBOX_SERVE_LISTEN", "127.0.0.1:7410", SocketAddr, "The address and port of `glovebox serve`. Port 0: one that is free.";
+    "serve.hosts", "GLOVEBOX_SERVE_HOSTS", "", Words, "Names, besides those of the loopback, by which `glovebox serve` is reached, for example behind a proxy; separated by commas.";
+    "serve.rate", "GLOVEBOX_SERVE_RATE", "5000", Positive, "How many requests one credential may send each second.";
+    "serve.connections", "GLOVEBOX_SERVE_CONNECTIONS", "2048", Positive, "How many connections are open at one time; others wait.";
+    "serve.grace", "GLOVEBOX_SERVE_GRACE", "20s", Span, "How long what runs may go on when the server is told to stop.";
     "limits.sealed", "GLOVEBOX_LIMITS_SEALED", "1GiB", ByteSize, "How many bytes of inputs and path arguments one action may have copied.";
     "artifacts.max_age", "GLOVEBOX_ARTIFACTS_MAX_AGE", "30d", Span, "How long `gc` leaves artifacts alone, unless a contract keeps them longer.";
     "artifacts.max_size", "GLOVEBOX_ARTIFACTS_MAX_SIZE", "10GiB", ByteSize, "How much space artifacts may take before `gc` drops the oldest.";
@@ -249,6 +256,7 @@ fn default(setting: &Setting) -> String {
         "policy" => text(file_path().parent().map(|folder| folder.join("policy"))),
         "profiles" => text(file_path().parent().map(|folder| folder.join("profiles.toml"))),
         "approvers" => text(file_path().parent().map(|folder| folder.join("approvers.toml"))),
+        "credentials" => text(file_path().parent().map(|folder| folder.join("credentials.toml"))),
         // Whole MiB: an odd number of bytes can't be read at a glance.
         "admission.memory" => ByteSize(budgets().memory.0 >> 20 << 20).to_string(),
         "admission.actions" => budgets().actions.to_string(),

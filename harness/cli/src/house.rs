@@ -1,7 +1,8 @@
 //! Puts the parts together: the one place that names them all.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use env_contracts::{Assurance, ByteSize, Ceiling, Code, Name, Observation, Problem, Profiles, Span};
@@ -11,6 +12,7 @@ use glovebox_plane::{
     ActionService, LivePolicy, Parts, People, PolicySource, Registry, Settings, Submitted, TimeOrderedIds,
 };
 use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, read_plain};
+use glovebox_server::Tenants;
 use glovebox_store::{Options, Sqlite};
 use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
@@ -146,40 +148,101 @@ fn service_at(
     profiles: Profiles,
 ) -> Result<ActionService, Problem> {
     let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, &places, slots)?)];
-    assembled(places, registry, config, backends, ceiling(config)?, policy, profiles)
+    let ceiling = ceiling(config)?;
+    let store = open_store(&places)?;
+    Assembly { places, registry, backends, ceiling, policy, profiles, store }.of(config, &tenant())
 }
 
-/// All parts, around those in which services differ.
-fn assembled(
+fn open_store(places: &Places) -> Result<Arc<Sqlite>, Problem> {
+    Ok(Arc::new(Sqlite::open(&places.state, &Options::default())?))
+}
+
+/// The tenant of whoever sits here.
+pub(crate) fn tenant() -> Name {
+    TENANT.parse().unwrap_or_else(|error| unreachable!("a word of ours: {error}"))
+}
+
+/// The parts in which services differ, and which those of several tenants
+/// share.
+struct Assembly {
     places: Places,
     registry: Registry,
-    config: &Config,
     backends: Vec<Arc<dyn Backend>>,
     ceiling: Ceiling,
     policy: Arc<dyn PolicySource>,
     profiles: Profiles,
-) -> Result<ActionService, Problem> {
-    let (runtime, authority) = Runtime::new(backends);
-    let store = Arc::new(Sqlite::open(&places.state, &Options::default())?);
-    Ok(ActionService::new(Parts {
-        registry,
-        profiles,
-        ceiling,
-        policy,
-        people: Arc::new(Registered { path: approvers_path(config) }),
-        store: store.clone(),
-        holders: store,
-        runtime,
-        authority,
-        admission: Admission::shared(budgets(config), places.room()),
-        artifacts: artifacts(&places)?,
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(TimeOrderedIds),
-        run_root: places.runs(),
-        protect: protect(config, &places),
-        max_sealed: config.get("limits.sealed"),
-        settings: settings(config),
-    }))
+    store: Arc<Sqlite>,
+}
+
+impl Assembly {
+    /// The service of a tenant.
+    fn of(&self, config: &Config, tenant: &Name) -> Result<ActionService, Problem> {
+        let places = &self.places;
+        let (runtime, authority) = Runtime::new(self.backends.clone());
+        let artifacts = ArtifactStore::open(&places.artifacts(), tenant.as_str());
+        Ok(ActionService::new(Parts {
+            registry: self.registry.clone(),
+            profiles: self.profiles.clone(),
+            ceiling: self.ceiling.clone(),
+            policy: self.policy.clone(),
+            people: Arc::new(Registered { path: approvers_path(config) }),
+            store: self.store.clone(),
+            holders: self.store.clone(),
+            runtime,
+            authority,
+            admission: Admission::shared(budgets(config), places.room()),
+            artifacts: artifacts.map_err(|error| Problem::of(&error))?,
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(TimeOrderedIds),
+            run_root: places.runs(),
+            protect: protect(config, places),
+            max_sealed: config.get("limits.sealed"),
+            settings: settings(config),
+        }))
+    }
+}
+
+/// The services of all tenants, for a process that serves them: each is made
+/// when it is first asked for.
+pub(crate) struct AllTenants {
+    assembly: Assembly,
+    config: Config,
+    made: Mutex<BTreeMap<Name, ActionService>>,
+}
+
+impl AllTenants {
+    /// None is made yet.
+    ///
+    /// # Errors
+    /// Those of the parts.
+    pub(crate) fn new(config: Config, slots: u32) -> Result<Self, Problem> {
+        let places = Places::of(&config);
+        let registry = registry(&places);
+        places.make()?;
+        places.set_aside();
+        let assembly = Assembly {
+            policy: Arc::new(policy(&config, &places, &registry)?),
+            profiles: profiles::load(&config)?.unwrap_or_default(),
+            backends: vec![Arc::new(wasm(&config, &places, slots)?)],
+            ceiling: ceiling(&config)?,
+            store: open_store(&places)?,
+            places,
+            registry,
+        };
+        Ok(Self { assembly, config, made: Mutex::default() })
+    }
+}
+
+impl Tenants for AllTenants {
+    fn service(&self, tenant: &Name) -> Result<ActionService, Problem> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(service) = made.get(tenant) {
+            return Ok(service.clone());
+        }
+        let service = self.assembly.of(&self.config, tenant)?;
+        made.insert(tenant.clone(), service.clone());
+        Ok(service)
+    }
 }
 
 /// The service for looking and stopping: it runs nothing, and so it is there
@@ -200,7 +263,9 @@ pub(crate) fn overseer(config: &Config) -> Result<ActionService, Problem> {
         }
     };
     let ceiling = glovebox_runtime::default_ceiling();
-    assembled(places, registry, config, Vec::new(), ceiling, policy, Profiles::default())
+    let store = open_store(&places)?;
+    let profiles = Profiles::default();
+    Assembly { places, registry, backends: Vec::new(), ceiling, policy, profiles, store }.of(config, &tenant())
 }
 
 /// How people are asked.
@@ -254,6 +319,11 @@ pub(crate) fn policy_dir(config: &Config) -> Result<Option<PathBuf>, Problem> {
 /// The file of those who approve by passphrase.
 pub(crate) fn approvers_path(config: &Config) -> PathBuf {
     config.entry("approvers").0.into()
+}
+
+/// The file of who may call at the HTTP door.
+pub(crate) fn credentials_path(config: &Config) -> PathBuf {
+    config.entry("credentials").0.into()
 }
 
 /// Those who approve by passphrase, read anew each time: who was removed

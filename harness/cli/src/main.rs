@@ -109,6 +109,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Turn(command) => commands::turn::run(command, &config),
         Command::Questions(command) => commands::questions::run(command, &config),
         Command::Trace(args) => commands::trace::run(&args, &config),
+        Command::Serve(args) => commands::serve::serve(&args, config),
+        Command::Inbox(args) => commands::serve::inbox(&args, &config),
         Command::Permission(command) => commands::permission::run(command, &config),
         Command::Approver(command) => commands::approver::run(command, &config),
         Command::Stop(args) => commands::stop::run(&args, &config),

@@ -5,12 +5,13 @@ use std::fmt;
 use env_contracts::{
     CapabilityRef, Code, DerivedEffects, Digest, Id, Name, Outcome, OutcomeKind, Principal, SideEffects, Verdict,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Approval, ApprovalState, Previewed};
 
 /// Where an action is on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionState {
     /// It was asked for.
@@ -59,7 +60,7 @@ impl fmt::Display for ActionState {
 }
 
 /// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Asks {
     /// That it runs.
@@ -86,7 +87,7 @@ impl Asks {
 }
 
 /// What an action is now.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
     /// Its id.
@@ -174,7 +175,7 @@ impl Action {
 
 /// The key of a request, claimed for an action: the same key with another
 /// request is a conflict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyClaim {
     /// The digest of tenant, user, agent, capability and key.
@@ -184,7 +185,7 @@ pub struct KeyClaim {
 }
 
 /// By what right an action runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Right {
     /// A rule allows it.
@@ -202,7 +203,7 @@ pub enum Right {
 }
 
 /// Somebody wants an action to stop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopAsked {
     /// Who.
@@ -218,7 +219,7 @@ pub struct StopAsked {
 }
 
 /// How an action ended, without the words: those are in the Observation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct End {
     /// The kind.

@@ -1,11 +1,12 @@
 //! What a person can answer, and what one did.
 
 use env_contracts::{Assurance, CapabilityRef, Digest, Id, Name, Scope, WorkspaceIdentity};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// For how much an approval holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GrantScope {
     /// For this one action.
@@ -21,7 +22,7 @@ pub enum GrantScope {
 }
 
 /// What happens besides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Control {
     /// The task goes on.
@@ -31,7 +32,7 @@ pub enum Control {
 }
 
 /// Yes, no, or differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answered {
     /// It may run.
@@ -44,7 +45,7 @@ pub enum Answered {
 
 /// One of the answers that are offered. We make them; whoever answers picks
 /// one, and may narrow it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
     /// Its name, such as `once` or `session`.
@@ -64,7 +65,7 @@ pub struct Offer {
 }
 
 /// What a grant covers. Policy is asked again for everything that it covers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Matcher {
     /// The same thing again, to the last byte.
@@ -102,7 +103,7 @@ pub enum Matcher {
 }
 
 /// Who answered, and how sure one can be of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Approver {
     /// The person: a registered approver's name, or the user as the channel
@@ -115,7 +116,7 @@ pub struct Approver {
 }
 
 /// An answer as it was recorded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
     /// To which approval.

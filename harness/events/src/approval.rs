@@ -1,12 +1,13 @@
 //! A decision that waits for a person.
 
 use env_contracts::{Digest, Id, Name};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Answer, Offer};
 
 /// Why a person is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskedFor {
     /// Policy wants it.
@@ -21,7 +22,7 @@ pub enum AskedFor {
 
 /// A decision that waits for a person, or did. It belongs to one plan of one
 /// action.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
     /// Its id: random, never used again.
@@ -70,7 +71,7 @@ pub struct Approval {
 }
 
 /// What became of an approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApprovalState {
     /// It waits.
@@ -109,7 +110,7 @@ impl ApprovalState {
 }
 
 /// What a tool's preview found, before anything was done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Previewed {
     /// The action that looked. Absent: none could, and the reason says why.
@@ -126,7 +127,7 @@ pub struct Previewed {
 }
 
 /// What a reviewer that is no person said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Review {
     /// Of which approval.
@@ -145,7 +146,7 @@ pub struct Review {
 
 /// The verdicts of a reviewer that is no person. Only `approved` lets anything
 /// run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reviewed {
     /// Yes.

@@ -2,10 +2,11 @@
 //! its story is whole.
 
 use env_contracts::{Digest, Id, Name};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Something that was recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// Its id: what later entries and actions name as their cause.
@@ -26,7 +27,7 @@ pub struct Entry {
 }
 
 /// What was recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Told {
     /// What the model said.

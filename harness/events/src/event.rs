@@ -1,6 +1,7 @@
 //! What happened.
 
 use env_contracts::{CapabilityRef, DerivedEffects, Digest, Id, Name, Principal, Verdict};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
 };
 
 /// Whose log: one for each session of a tenant.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogKey {
     /// The tenant.
@@ -19,7 +20,7 @@ pub struct LogKey {
 }
 
 /// Something that happened, before the store gave it its place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// When, in milliseconds since 1970.
@@ -32,7 +33,7 @@ pub struct Event {
 }
 
 /// An event in its place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Logged {
     /// In whose log.
@@ -46,7 +47,7 @@ pub struct Logged {
 }
 
 /// At which step policy was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecidedAt {
     /// On the plan alone: no file was opened.
@@ -59,7 +60,7 @@ pub enum DecidedAt {
 
 /// What can happen.
 #[expect(clippy::large_enum_variant, reason = "an event is written down and gone; nobody holds many of them")]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum What {
     /// An action was asked for.

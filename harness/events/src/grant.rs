@@ -1,13 +1,14 @@
 //! What a person allowed for more than once, and the operator's stop.
 
 use env_contracts::{Id, Name, Principal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Approver, GrantScope, Matcher};
 
 /// A lasting approval. It enters a decision as an approval with the source
 /// `grant`; policy decides what that is worth.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
     /// Its id.
@@ -45,7 +46,7 @@ pub struct Grant {
 }
 
 /// Who took a grant back, and when.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Revoked {
     /// When, in milliseconds since 1970.
@@ -62,7 +63,7 @@ impl Grant {
 }
 
 /// The operator's stop: nothing is let past while it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Halt {
     /// Who.

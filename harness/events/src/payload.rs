@@ -1,10 +1,11 @@
 //! What events name and don't hold.
 
 use env_contracts::{Digest, Id};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a payload is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PayloadRole {
     /// The request with everything that is needed to carry it out later.

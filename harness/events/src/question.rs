@@ -1,10 +1,11 @@
 //! What a loop wants to know: a question, never a right.
 
 use env_contracts::{Digest, Id, Name, Principal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A question, or what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     /// Its id: random, never used again.
@@ -58,7 +59,7 @@ pub struct Question {
 }
 
 /// Where a question came from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Origin {
     /// The loop's own thinking.
@@ -71,7 +72,7 @@ pub enum Origin {
 }
 
 /// Who is to answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskedOf {
     /// The agent of the root session.
@@ -81,7 +82,7 @@ pub enum AskedOf {
 }
 
 /// What became of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuestionState {
     /// It waits.
@@ -113,7 +114,7 @@ impl QuestionState {
 }
 
 /// An answer, which is data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionAnswer {
     /// The option that was picked.
@@ -135,7 +136,7 @@ pub struct QuestionAnswer {
 
 /// What can happen to a question.
 #[expect(clippy::large_enum_variant, reason = "an event is written down and gone; nobody holds many of them")]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum QuestionEvent {
     /// It was asked.

@@ -1,11 +1,12 @@
 //! What a session is now, and what happens to it.
 
 use env_contracts::{Digest, Id, Name, Principal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a session is now. Sessions form trees: a child belongs to an agent that
 /// another agent called.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
     /// Its id.
@@ -39,7 +40,7 @@ impl Session {
 
 /// Somebody wants work to stop. That this was received and that everything has
 /// stopped are two facts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interrupt {
     /// Its id.
@@ -62,7 +63,7 @@ pub struct Interrupt {
 }
 
 /// How far an interrupt reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
     /// One action.
@@ -78,7 +79,7 @@ pub enum Reach {
 }
 
 /// What can happen to a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SessionEvent {
     /// Somebody opened it.

@@ -2,12 +2,13 @@
 //! say to it.
 
 use env_contracts::{Digest, Id, Name, Principal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Entry, Interrupt};
 
 /// Where a task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
     /// It is worked on.
@@ -33,7 +34,7 @@ impl TaskState {
 }
 
 /// What a task is now.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
     /// Its id.
@@ -99,7 +100,7 @@ impl Task {
 }
 
 /// What is to be reached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
     /// Counted from 1; a changed goal is another version.
@@ -113,7 +114,7 @@ pub struct Goal {
 }
 
 /// Something that a person said to a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Remark {
     /// Its id.
@@ -127,7 +128,7 @@ pub struct Remark {
 }
 
 /// One step of the model, from the loop's point of view.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
     /// Its number: from 1, without gaps.
@@ -148,7 +149,7 @@ pub struct Turn {
 }
 
 /// What a task may use at most. What is absent has no bound here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budget {
     /// Actions that run.
@@ -175,7 +176,7 @@ impl Budget {
 }
 
 /// What models used, as the loop recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Spent {
     /// Calls.
@@ -195,7 +196,7 @@ impl Spent {
 }
 
 /// How a task ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEnd {
     /// Done, failed or cancelled.
@@ -210,7 +211,7 @@ pub struct TaskEnd {
 }
 
 /// What can happen to a task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum TaskEvent {
     /// Somebody opened it.

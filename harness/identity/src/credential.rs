@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use env_contracts::{Digest, Name, Principal, Version};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version tag of the file.
@@ -73,7 +74,7 @@ pub enum By {
 }
 
 /// What the holder of a credential may do at a door.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Asks for actions, and answers nothing.

@@ -6,6 +6,7 @@ use env_contracts::{
 use glovebox_events::{
     Action, ActionState, Approval, ApprovalState, AskedFor, Asks, Control, GrantScope, Logged, Review, Reviewed,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::machine::step;
@@ -13,7 +14,7 @@ use crate::service::{Kept, describe};
 
 /// A card: what would happen, why it is asked, who may answer and what.
 /// Whatever decides is here whole; nothing is cut.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Card {
     /// The approval.
     pub approval: Id,
@@ -102,7 +103,7 @@ pub struct Card {
 }
 
 /// What a preview showed. The tool's words are untrusted.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct CardPreview {
     /// The action that looked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +128,7 @@ pub struct CardPreview {
 }
 
 /// A clause of the contract in force.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CardClause {
     /// Which one.
     pub clause: String,
@@ -136,7 +137,7 @@ pub struct CardClause {
 }
 
 /// An answer that is offered.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CardOffer {
     /// Its name.
     pub id: Id,
@@ -150,7 +151,7 @@ pub struct CardOffer {
 }
 
 /// An answer that was given.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CardAnswer {
     /// Which offer.
     pub offer: Id,

@@ -18,6 +18,7 @@
 use std::collections::BTreeSet;
 
 use cedar_policy::RestrictedExpression;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -50,7 +51,7 @@ pub(crate) struct Attribute {
 }
 
 /// An argument that rules can't see.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Hidden {
     /// Its name, or its way through nested objects.
     pub path: Vec<String>,

@@ -1,6 +1,7 @@
 //! What policy says, and why.
 
 use env_contracts::{Assurance, Digest, Name, Principal, Verdict};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Explanation, Facts, Reviewer};
@@ -35,7 +36,7 @@ pub trait Policy: Send + Sync {
 }
 
 /// What policy says about an action.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     /// The answer.
     pub verdict: Verdict,
@@ -63,7 +64,7 @@ pub struct Decision {
 }
 
 /// Why policy says what it says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// No rule permits it.
@@ -79,7 +80,7 @@ pub enum Reason {
 }
 
 /// A rule that decided.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Rule {
     /// Its `@id`, or its file's name and its number in it.
     pub id: String,
@@ -92,7 +93,7 @@ pub struct Rule {
 }
 
 /// What a rule does where it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// It permits.

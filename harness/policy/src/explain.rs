@@ -1,6 +1,7 @@
 //! Why a decision is what it is, and what would be permitted instead.
 
 use env_contracts::Verdict;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::{self, Hidden};
@@ -10,7 +11,7 @@ use crate::sample::Sample;
 use crate::{Decision, Facts, Policy as _, PolicySet, Rule};
 
 /// Why a decision is what it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Explanation {
     /// The decision.
     pub decision: Decision,
@@ -26,7 +27,7 @@ pub struct Explanation {
 }
 
 /// A rule that decided.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExplainedRule {
     /// Which one.
     #[serde(flatten)]
@@ -38,7 +39,7 @@ pub struct ExplainedRule {
 }
 
 /// What rules see of an argument that is a command line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExplainedFacet {
     /// The argument.
     pub argument: String,
@@ -48,7 +49,7 @@ pub struct ExplainedFacet {
 }
 
 /// A request for less that would be permitted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExplainedNarrower {
     /// What is less, as the end of "the same …".
     pub change: String,

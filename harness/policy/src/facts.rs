@@ -4,6 +4,7 @@
 use env_contracts::{
     Assurance, BoundFacts, ClausePath, Contract, DerivedEffects, Digest, Id, Label, Manifest, Name, Principal, Span,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What policy sees of an action.
@@ -59,7 +60,7 @@ pub struct ToolFacts<'a> {
 }
 
 /// One clause that a request asks beyond the tool's contract.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeltaFact {
     /// Which clause.
@@ -146,7 +147,7 @@ pub struct Given<'a> {
 }
 
 /// Where an approval comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// A person answered this very question.
@@ -169,7 +170,7 @@ impl Source {
 }
 
 /// How far an approval reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GivenScope {
     /// This plan, once.

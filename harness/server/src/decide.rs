@@ -5,7 +5,7 @@ use env_contracts::{Code, Name, Problem};
 use glovebox_identity::{Approver, Approvers};
 use glovebox_plane::{Reply, Settled, Signed};
 
-use crate::auth::{Caller, Via};
+use crate::auth::Caller;
 use crate::state::App;
 
 /// The key of whoever answers by passphrase.
@@ -44,9 +44,5 @@ pub(crate) async fn answer(
     channel: &str,
 ) -> Result<Settled, Problem> {
     let channel = channel.parse().unwrap_or_else(|error| unreachable!("a word of ours: {error}"));
-    let peer = match caller.via {
-        Via::Peer { uid } => Some(uid),
-        Via::Bearer | Via::Cookie => None,
-    };
-    caller.service.answer(Signed { principal: &caller.principal, key, channel, peer }, reply).await
+    caller.service.answer(Signed { principal: &caller.principal, key, channel }, reply).await
 }

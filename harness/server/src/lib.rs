@@ -12,6 +12,7 @@
 
 mod auth;
 mod carry;
+mod client;
 mod decide;
 mod events;
 mod extract;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use env_contracts::{Code, Problem};
 use glovebox_plane::Asking;
 
+pub use client::ask;
 pub use listen::Listeners;
 pub use openapi::document as openapi;
 pub use state::{Parts, Settings, Tenants, Workspace};

@@ -5,6 +5,7 @@ mod operate;
 mod other;
 mod people;
 mod run;
+mod serve;
 mod tasks;
 mod tool;
 
@@ -17,6 +18,7 @@ pub(crate) use operate::*;
 pub(crate) use other::*;
 pub(crate) use people::*;
 pub(crate) use run::*;
+pub(crate) use serve::*;
 pub(crate) use tasks::*;
 pub(crate) use tool::*;
 
@@ -95,6 +97,15 @@ pub(crate) enum Command {
     /// Tell the story of a task: what happened, and because of what.
     #[command(after_help = "Examples:\n  glovebox trace docs\n  glovebox trace docs --json")]
     Trace(TraceArgs),
+    /// Serve HTTP: the API, streams of events, and the inbox where people
+    /// decide.
+    #[command(
+        after_help = "Examples:\n  glovebox serve\n  glovebox serve --workspace docs=./docs --workspace site=./site:write\n  glovebox serve --listen 127.0.0.1:0"
+    )]
+    Serve(ServeArgs),
+    /// Say where people decide, and print a code that logs a browser in.
+    #[command(after_help = "Examples:\n  glovebox inbox")]
+    Inbox(InboxArgs),
     /// Ask for more than a tool's contract gives.
     #[command(subcommand, after_help = "Examples:\n  glovebox permission request my.tool --contract more.toml")]
     Permission(PermissionCommand),
@@ -157,6 +168,8 @@ impl Command {
             Self::Turn(command) => command.path(),
             Self::Questions(command) => command.path(),
             Self::Trace(_) => "trace",
+            Self::Serve(_) => "serve",
+            Self::Inbox(_) => "inbox",
             Self::Permission(PermissionCommand::Request(_)) => "permission request",
             Self::Approver(command) => command.path(),
             Self::Policy(command) => command.path(),
@@ -188,6 +201,7 @@ impl Command {
             Self::Turn(_) => true,
             Self::Questions(command) => command.json(),
             Self::Trace(args) => args.json,
+            Self::Inbox(args) => args.json,
             Self::Permission(PermissionCommand::Request(args)) => args.json,
             Self::Approver(command) => command.json(),
             Self::Policy(command) => command.json(),
@@ -199,7 +213,7 @@ impl Command {
             | Self::Gc(GcArgs { json, .. })
             | Self::Doctor(DoctorArgs { json }) => *json,
             Self::Artifacts(command) => command.json(),
-            Self::Explain(_) | Self::Completions(_) | Self::Reference(_) => false,
+            Self::Serve(_) | Self::Explain(_) | Self::Completions(_) | Self::Reference(_) => false,
         }
     }
 }

@@ -22,6 +22,7 @@ mod propose;
 pub(crate) mod questions;
 pub(crate) mod reference;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod stop;
 pub(crate) mod task;

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use env_contracts::{CapabilityRef, Code, Problem};
 use glovebox_runtime::ArtifactBytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::cache::Stamp;
 use super::{Registry, Tool};
 
 /// Whether a capability can be called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Health {
     /// It can.

@@ -58,7 +58,7 @@ pub struct Tool {
 }
 
 /// A line of a list.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Listed {
     /// Which one.
     pub capability: CapabilityRef,
@@ -76,7 +76,7 @@ pub struct Listed {
 }
 
 /// What is registered.
-#[derive(Debug, Default, serde::Serialize)]
+#[derive(Debug, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct Listing {
     /// The tools.
     pub tools: Vec<Listed>,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use env_contracts::{CapabilityName, CapabilityRef, Code, Label, Principal, Problem, Profiles, Wanted};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Health, Registry, Tool};
@@ -15,7 +16,7 @@ const MOST_FOUND: usize = 50;
 const MOST_WORDS: usize = 8;
 
 /// What a search found, best first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Found {
     /// Which one, in the version that its name alone means.
     pub capability: CapabilityRef,

@@ -3,6 +3,7 @@
 use env_contracts::{Code, Digest, Id, Problem, Scope};
 use glovebox_events::{Action, Answer, Answered, Approval, ApprovalState, Control, Grant, PayloadRole, What};
 use glovebox_store::Record;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answers::over;
@@ -53,7 +54,7 @@ pub enum Answering {
 }
 
 /// What became of an answer.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Settled {
     /// The approval, as it is now.
     pub approval: Approval,

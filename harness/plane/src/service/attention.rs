@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use env_contracts::{Id, Principal, Problem};
 use glovebox_events::{AskedFor, Budget, TaskState};
 use glovebox_store::{ApprovalFilter, TaskFilter};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::starting::BudgetView;
 use super::{ActionService, unknown_session};
 
 /// What a session asked of people.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Attention {
     /// Approvals and permissions that were asked for.
     pub approvals: u64,

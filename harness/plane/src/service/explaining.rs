@@ -6,6 +6,7 @@ use env_contracts::{Code, Id, Problem, Verdict};
 use glovebox_events::{Asks, DecidedAt, PayloadRole, What};
 use glovebox_policy::{Decision, Explanation};
 use glovebox_runtime::bind::RunDir;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::deciding::decided;
@@ -15,7 +16,7 @@ use super::{ActionService, Submission, asking};
 use crate::planning::Planned;
 
 /// What policy says of a request, and what would become of it now.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Explained {
     /// What policy says, and why.
     #[serde(flatten)]

@@ -9,7 +9,7 @@ use super::{ActionService, Asking};
 use crate::observe::Refusal;
 
 /// What a stop of everything did.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Halted {
     /// So many runs were told to stop.
     pub running: u64,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use env_contracts::{Id, Principal, Problem};
 use glovebox_events::{Action, ActionState, Interrupt, Reach};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::receiving::Told;
@@ -45,7 +46,7 @@ pub struct Interrupting {
 }
 
 /// What became of an interrupt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Interrupted {
     /// Its id. Absent for a single action, which says so itself.
     #[serde(skip_serializing_if = "Option::is_none")]

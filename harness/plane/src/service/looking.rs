@@ -3,6 +3,7 @@
 use env_contracts::{Code, Digest, Id, Observation, Principal, Problem, Wanted};
 use glovebox_events::{Action, ActionState, Approval, ApprovalState, Grant, Logged, Owner};
 use glovebox_store::{ActionFilter, ApprovalFilter, Content, EventFilter, EventsOf, GrantFilter, Page};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -12,7 +13,7 @@ use super::{ActionService, Parts, unknown_action};
 use crate::cards::{self, Card, CardPreview};
 
 /// An action with what can be read of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ActionView {
     /// What it is now.
     #[serde(flatten)]

@@ -42,7 +42,7 @@ impl Holders for Sqlite {
 const BATCH: u32 = 1000;
 
 /// What was found and ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct Recovered {
     /// Actions whose process is gone.
     pub lost: u64,

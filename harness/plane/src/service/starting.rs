@@ -4,6 +4,7 @@
 use env_contracts::{CapabilityRef, Id, Name, OutcomeKind, Principal, Problem, SideEffects, Wanted};
 use glovebox_events::{Action, ActionState, Asks, Budget, Grant, Spent, Task};
 use glovebox_store::{ActionFilter, GrantFilter, TaskUse};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::deed::Deed;
@@ -13,7 +14,7 @@ use super::{ActionService, granting};
 
 /// What a loop is told when it opens a turn. All words in it are data: those of
 /// people are labelled as theirs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TurnStart {
     /// The version of this format.
@@ -61,7 +62,7 @@ pub struct TurnStart {
 }
 
 /// The version tag of a turn's start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TurnSchema {
     /// The first.
     #[serde(rename = "glovebox/turn/v1")]
@@ -69,7 +70,7 @@ pub enum TurnSchema {
 }
 
 /// A goal with its words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GoalView {
     /// Which version.
@@ -82,7 +83,7 @@ pub struct GoalView {
 }
 
 /// Something that a person said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Said {
     /// Its id.
@@ -97,7 +98,7 @@ pub struct Said {
 }
 
 /// A question of an agent that this one called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChildQuestion {
     /// The question.
@@ -112,7 +113,7 @@ pub struct ChildQuestion {
 }
 
 /// What a loop may do more, or less, than before.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PermissionDiff {
     /// What it may do more.
@@ -122,7 +123,7 @@ pub struct PermissionDiff {
 }
 
 /// A grant, in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrantView {
     /// Which one.
@@ -134,7 +135,7 @@ pub struct GrantView {
 }
 
 /// An action that has not ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenAction {
     /// Which one.
@@ -146,7 +147,7 @@ pub struct OpenAction {
 }
 
 /// A plan or a result that a person decided on, or nobody did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecidedProposal {
     /// The action that put it forward.
@@ -160,7 +161,7 @@ pub struct DecidedProposal {
 }
 
 /// Something that was changed outside, or may have been.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Happened {
     /// By which action.
@@ -185,7 +186,7 @@ pub struct Happened {
 }
 
 /// What can be done about something that happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
     /// It stays.
@@ -197,7 +198,7 @@ pub enum Choice {
 }
 
 /// What a task may use, has used and has left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetView {
     /// At most.
@@ -216,7 +217,7 @@ pub struct BudgetView {
 }
 
 /// A task with its words.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TaskView {
     /// What it is now.
     pub task: Task,

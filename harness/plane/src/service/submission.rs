@@ -8,11 +8,12 @@ use env_contracts::digest::Hasher;
 use env_contracts::{ActionRequest, Code, Id, Name, Principal, Problem, Scope};
 use glovebox_events::KeyClaim;
 use glovebox_runtime::open_plain;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a request comes in: the session, the task, and what their opener said.
 /// All of it is the channel's, nothing the model's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskContext {
     /// The session, in whose log the action stands.
@@ -31,7 +32,7 @@ pub struct TaskContext {
 }
 
 /// What happens where a person has to decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Asking {
     /// The request waits for the answer.

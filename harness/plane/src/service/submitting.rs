@@ -12,6 +12,7 @@ use glovebox_events::{Action, ActionState, AskedFor, Asks, Entry, PayloadRole, T
 use glovebox_policy::Decision;
 use glovebox_runtime::Stop;
 use glovebox_store::{ActionFilter, EventFilter, EventsOf};
+use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use super::flight::{Flight, Halt, Step};
@@ -22,7 +23,7 @@ use crate::registry::{PLAN, RESULT};
 use crate::watch::Watch;
 
 /// What a loop plans to do.
-#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanProposal {
     /// All of it, in a few sentences.
@@ -32,7 +33,7 @@ pub struct PlanProposal {
 }
 
 /// One step of a plan. That the plan is accepted gives no right to it.
-#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {
     /// What is done.
@@ -48,7 +49,8 @@ pub struct PlanStep {
 }
 
 /// What a loop made and wants accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ResultProposal {
     /// What it made.
     pub artifact: Made,
@@ -60,7 +62,8 @@ pub struct ResultProposal {
 }
 
 /// Something that was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Made {
     /// A stored artifact, by its URI.
     Artifact(String),

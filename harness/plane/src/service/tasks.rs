@@ -6,6 +6,8 @@ use glovebox_events::{
     TaskState,
 };
 use glovebox_store::{Condition, Content, GrantFilter, Page, SessionFilter, TaskFilter, Thing};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::deed::Deed;
 use super::flight::Halt;
@@ -23,28 +25,36 @@ pub const MAX_TEXT: usize = 16 * 1024;
 pub const MAX_DEPTH: usize = 8;
 
 /// A session that somebody opens.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct NewSession {
     /// Its name. Absent: one is made.
+    #[serde(default)]
     pub id: Option<Id>,
     /// The session that it is called from.
+    #[serde(default)]
     pub parent: Option<Id>,
 }
 
 /// A task that somebody opens.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct NewTask {
     /// Its name. Absent: one is made.
+    #[serde(default)]
     pub id: Option<Id>,
     /// In which session. It is opened with the task where nobody did before.
     pub session: Id,
     /// What is to be reached.
     pub goal: String,
     /// What it is for: a fact for policy.
+    #[serde(default)]
     pub purpose: Option<String>,
     /// At which stage it begins: a fact for policy.
+    #[serde(default)]
     pub stage: Option<String>,
     /// What it may use at most.
+    #[serde(default)]
     pub budget: Budget,
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use env_contracts::{Digest, Id, Name, Principal, Problem, Verdict};
 use glovebox_events::{Answered, DecidedAt, Entry, Logged, Origin, QuestionEvent, Right, Task, TaskEvent, Told, What};
 use glovebox_store::{EventFilter, EventsOf, SessionFilter, TaskFilter};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::starting::BudgetView;
@@ -16,7 +17,7 @@ use super::{ActionService, MAX_DEPTH};
 const MAX_EVENTS: usize = 50_000;
 
 /// The story of a task.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Trace {
     /// The task as it is now.
     pub task: Task,
@@ -34,7 +35,7 @@ pub struct Trace {
 }
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TraceNode {
     /// Its id: of the turn, entry, remark, question or action.
     pub id: String,

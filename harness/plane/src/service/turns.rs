@@ -3,6 +3,8 @@
 use env_contracts::{Code, Id, Name, Principal, Problem};
 use glovebox_events::{Action, ActionState, Entry, Grant, Owner, PayloadRole, StopAsked, Task, TaskEvent, Told, Turn};
 use glovebox_store::{ActionFilter, Content, GrantFilter};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::deed::Deed;
 use super::flight::Halt;
@@ -18,7 +20,8 @@ use crate::machine::{Change, Pending, Then, after};
 pub const MAX_ENTRY: usize = 256 * 1024;
 
 /// What a loop opens its next step with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct OpenTurn {
     /// The task.
     pub task: Id,
@@ -28,19 +31,24 @@ pub struct OpenTurn {
     pub goal_version: u32,
     /// A name for this very call: with it, the answer to a call whose answer
     /// was lost can be had again.
+    #[serde(default)]
     pub key: Option<Name>,
 }
 
 /// What is recorded into the log of a task.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Telling {
     /// In which turn.
+    #[serde(default)]
     pub turn: Option<u64>,
     /// What caused it.
+    #[serde(default)]
     pub parents: Vec<Id>,
     /// What it is.
     pub what: Told,
     /// The words or the document.
+    #[serde(default)]
     pub content: Option<String>,
 }
 

@@ -44,6 +44,7 @@ mod resumption;
 mod reviewers;
 mod reviews;
 mod saying;
+mod schemas;
 mod service;
 mod steps;
 mod stopping;

@@ -185,7 +185,8 @@ fn what_is_done_in_a_users_name_stays_with_them() {
     let (t1, s1) = (id("t1"), id("s1"));
     house.answer(house.now(&theirs.waits).approval.map(|asked| asked.id).as_ref().unwrap(), "once", None).unwrap();
     let before = house.ground.runs().len();
-    let resumed = over.resume(&op, &theirs.waits, Asking::Leave, Arc::new(Unwatched), &Stop::default());
+    let stop = Stop::default();
+    let resumed = over.resume(&op, &theirs.waits, Asking::Leave, Arc::new(Unwatched), &stop);
     assert_eq!(house.block_on(resumed).unwrap_err().code, Code::ActionUnknown);
     assert_eq!(house.ground.runs().len(), before, "nothing ran");
     assert_eq!(house.block_on(over.erase(&op, &theirs.ended)).unwrap_err().code, Code::ActionUnknown);
@@ -195,17 +196,19 @@ fn what_is_done_in_a_users_name_stays_with_them() {
     assert_eq!(house.block_on(ended).unwrap_err().code, Code::TaskUnknown);
     assert_eq!(house.block_on(over.close_session(&op, &s1)).unwrap_err().code, Code::SessionUnknown);
     assert_eq!(house.block_on(over.ask(&op, about("colour", None))).unwrap_err().code, Code::TaskUnknown);
-    let telling = Telling { turn: None, parents: Vec::new(), what: glovebox_events::Told::Text, content: None };
+    let telling =
+        Telling { turn: None, parents: Vec::new(), what: glovebox_events::Told::Text, content: Some("so".into()) };
     assert_eq!(house.block_on(over.tell(&op, &t1, telling)).unwrap_err().code, Code::TaskUnknown);
     let new = NewTask { id: None, ..crate::loops::new_task("x", "s1", Budget::default()) };
     assert_eq!(house.block_on(over.open_task(&op, new)).unwrap_err().code, Code::SessionUnknown);
     let mut submission = house.asked("fake.write", "{}");
     submission.principal = op;
-    let sent = house.block_on(over.submit(submission, Arc::new(Unwatched), &Stop::default()));
+    let sent = house.block_on(over.submit(submission, Arc::new(Unwatched), &stop));
     assert_eq!(sent.unwrap_err().code, Code::SessionUnknown);
     // All of it is the user's to do.
-    let resumed = over.resume(&person("u"), &theirs.waits, Asking::Leave, Arc::new(Unwatched), &Stop::default());
+    let user = person("u");
+    let resumed = over.resume(&user, &theirs.waits, Asking::Leave, Arc::new(Unwatched), &stop);
     house.block_on(resumed).unwrap();
     assert_eq!(house.ground.ran(&theirs.waits), 1);
-    house.block_on(over.close_session(&person("u"), &s1)).unwrap();
+    house.block_on(over.close_session(&user, &s1)).unwrap();
 }

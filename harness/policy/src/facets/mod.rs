@@ -13,13 +13,14 @@ mod wrappers;
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 pub use wrappers::{WRAPPERS, WRAPPERS_WITH};
 
 /// What is known of one command line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Facet {
     /// Whether it is one command and nothing else: no operator, expansion,
     /// redirection, assignment or open quote.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use env_contracts::{Code, Digest, Id, Name, Principal, Problem};
 use glovebox_events::{Owner, Question, QuestionState};
 use glovebox_store::{Content, Page, QuestionFilter};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ActionService, looking};
@@ -31,7 +32,7 @@ const MAX_AFFECTS: usize = 10;
 const LASTS: Duration = Duration::from_secs(24 * 3600);
 
 /// A question with all its words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionText {
     /// The one decision that is asked for.
@@ -45,7 +46,7 @@ pub struct QuestionText {
 }
 
 /// A way to decide.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionOption {
     /// Its name, by which it is answered.
@@ -57,33 +58,42 @@ pub struct QuestionOption {
 }
 
 /// A question that a loop asks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewQuestion")]
 pub struct Asking {
     /// The task that it is about.
     pub task: Id,
     /// In which turn.
+    #[serde(default)]
     pub turn: Option<u64>,
     /// What it decides, in a word.
     pub topic: Name,
     /// Its words.
     pub text: QuestionText,
     /// The action whose output made the loop ask.
+    #[serde(default)]
     pub induced_by: Option<Id>,
     /// How long it waits, in milliseconds.
+    #[serde(default)]
     pub lasts_ms: Option<u64>,
 }
 
 /// What somebody says to a question.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "QuestionReply")]
 pub struct Answering {
     /// The option that is picked.
+    #[serde(default)]
     pub option: Option<Id>,
     /// Words, besides or instead.
+    #[serde(default)]
     pub text: Option<String>,
 }
 
 /// A question with its words.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QuestionView {
     /// What it is now.
     #[serde(flatten)]
@@ -97,8 +107,9 @@ pub struct QuestionView {
 }
 
 /// What became of a question, as the loop is told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "QuestionEnd")]
 pub struct Answered {
     /// The question.
     pub question: Id,
@@ -120,7 +131,7 @@ pub struct Answered {
 }
 
 /// Where an answer comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerSource {
     /// A person.

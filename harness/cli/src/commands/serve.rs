@@ -1,0 +1,168 @@
+//! `glovebox serve` and `glovebox inbox`: the HTTP door.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use env_contracts::{Code, Name, Problem, Span};
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use glovebox_plane::TimeOrderedIds;
+use glovebox_runtime::SystemClock;
+use glovebox_server::{Listeners, Parts, Server, Settings, Workspace};
+use serde::{Deserialize, Serialize};
+
+use super::{printed, run};
+use crate::args::{InboxArgs, ServeArgs};
+use crate::config::{Config, Count};
+use crate::house::AllTenants;
+use crate::places::Places;
+use crate::values::{Positive, Words};
+use crate::{house, print, who};
+
+/// Where a running server is found, in the state folder.
+#[derive(Serialize, Deserialize)]
+struct Found {
+    /// The address of its pages.
+    url: String,
+    /// Its socket.
+    socket: PathBuf,
+    /// Its process.
+    pid: u32,
+}
+
+pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Problem> {
+    who::person(&config)?;
+    let places = Places::of(&config);
+    places.make()?;
+    let settings = settings(args, &config)?;
+    let address = args.listen.unwrap_or_else(|| config.get::<SocketAddr>("serve.listen"));
+    let socket = args.socket.clone().unwrap_or_else(|| places.socket());
+    let slots = config.get::<Count>("admission.actions").0;
+    let (credentials, approvers) = (house::credentials_path(&config), house::approvers_path(&config));
+    let tenants = Arc::new(AllTenants::new(config, slots)?);
+    let server = Server::new(Parts {
+        tenants,
+        own: who::principal(),
+        credentials,
+        logins: places.logins(),
+        approvers,
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(TimeOrderedIds),
+        settings,
+    })?;
+    let runtime = house::tokio_runtime()?;
+    let served = runtime.block_on(async {
+        let ending = ended()?;
+        let listeners = Listeners::open(Some(address), Some(&socket), args.others).await?;
+        let url = format!("http://{}", listeners.address().unwrap_or(address));
+        let found = Found { url: url.clone(), socket: socket.clone(), pid: std::process::id() };
+        let _note = Note::leave(places.serving(), &found)?;
+        say(&server, &url, &socket)?;
+        Box::pin(server.serve(listeners, ending)).await
+    });
+    runtime.shutdown_background();
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How the server behaves.
+fn settings(args: &ServeArgs, config: &Config) -> Result<Settings, Problem> {
+    let mut workspaces = BTreeMap::new();
+    for text in &args.workspace {
+        let named = text.split_once('=').and_then(|(name, folder)| Some((name.parse::<Name>().ok()?, folder)));
+        let (name, folder) = named.ok_or_else(|| {
+            Problem::new(Code::Usage, format!("--workspace: `{text}` is not NAME=DIR")).with_help("write `docs=./docs`")
+        })?;
+        let (folder, access) = run::workspace(folder)?;
+        // What it is called must not depend on where we stand.
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        if workspaces.insert(name, Workspace { folder, access }).is_some() {
+            return Err(Problem::new(Code::Usage, format!("--workspace: `{text}` is named twice")));
+        }
+    }
+    Ok(Settings {
+        workspaces,
+        hosts: config.get::<Words>("serve.hosts").0,
+        rate: config.get::<Positive>("serve.rate").0,
+        connections: config.get::<Positive>("serve.connections").0.get() as usize,
+        grace: config.get::<Span>("serve.grace").0,
+    })
+}
+
+/// Says where it is, and lets the first person in.
+fn say(server: &Server, url: &str, socket: &Path) -> Result<(), Problem> {
+    let mut err = anstream::stderr().lock();
+    let _ = writeln!(err, "serving at {url} and at {}", socket.display());
+    if server.is_known_to_anybody()? {
+        let _ = writeln!(err, "`glovebox inbox` prints a code that logs a browser in");
+    } else {
+        let code = server.login_code()?;
+        let _ = writeln!(err, "log in at {url}/login with the code {code}, once, within ten minutes");
+    }
+    Ok(())
+}
+
+/// Comes when the process is told to end.
+fn ended() -> Result<impl Future<Output = ()>, Problem> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).map_err(|error| Problem::new(Code::BackendError, format!("signals: {error}")));
+    let (mut int, mut term) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = int.recv() => {}
+            _ = term.recv() => {}
+        }
+        let _ = writeln!(anstream::stderr().lock(), "stopping: what runs may end; once more to stop at once");
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = int.recv() => {}
+                _ = term.recv() => {}
+            }
+            #[expect(clippy::exit, reason = "asked twice: what was written down stands")]
+            std::process::exit(i32::from(Code::Interrupted.exit_code()));
+        });
+    })
+}
+
+/// The note in the state folder that says where the server is. It goes with it.
+struct Note(PathBuf);
+
+impl Note {
+    fn leave(path: PathBuf, found: &Found) -> Result<Self, Problem> {
+        let failed = |error: std::io::Error| glovebox_runtime::io_problem("cannot say where the server is", Code::StateUnavailable, &error);
+        let beside = path.with_extension("new");
+        let text = serde_json::to_vec(found).unwrap_or_default();
+        let opened = fs_err::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
+        let written = opened.and_then(|mut file| file.write_all(&text));
+        written.and_then(|()| fs_err::rename(&beside, &path)).map_err(failed)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        let _ = fs_err::remove_file(&self.0);
+    }
+}
+
+/// `glovebox inbox`: where people decide, and a code that lets one in.
+pub(crate) fn inbox(args: &InboxArgs, config: &Config) -> Result<ExitCode, Problem> {
+    who::person(config)?;
+    let places = Places::of(config);
+    let none = || {
+        Problem::new(Code::BackendUnavailable, "no server runs on this state folder").with_help("start one: `glovebox serve`")
+    };
+    let text = fs_err::read(places.serving()).map_err(|_| none())?;
+    let found: Found = serde_json::from_slice(&text).map_err(|_| none())?;
+    let asked = glovebox_server::ask(&found.socket, "POST", "/v1/login-codes", None);
+    let answer = house::tokio_runtime()?.block_on(asked)?;
+    let code = answer["code"].as_str().unwrap_or_default();
+    if args.json {
+        return printed(print::json(&serde_json::json!({ "url": found.url, "code": code })), 0);
+    }
+    let mut out = anstream::stdout().lock();
+    printed(writeln!(out, "{}/login  code {code}, once, within ten minutes", found.url), 0)
+}

@@ -1,0 +1,99 @@
+//! Who may reach the door at all: hosts, origins, sockets, sizes.
+
+use serde_json::json;
+
+use crate::house::{House, answer};
+
+/// A page of a stranger, and a name of theirs that leads to us, reach nothing:
+/// neither with a credential nor without.
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_pages_and_names_are_refused() {
+    let house = House::new().await;
+    let port = house.url.rsplit(':').next().unwrap().to_owned();
+    let own = house.url.clone();
+    let send = async |headers: &[(&str, &str)]| {
+        let mut request = house.request("GET", "operator", "/v1/whoami");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (status, problem) = answer(request).await;
+        (status, problem["code"].clone())
+    };
+    assert_eq!(send(&[]).await.0, 200);
+    assert_eq!(send(&[("origin", &own)]).await.0, 200);
+    assert_eq!(send(&[("host", &format!("localhost:{port}"))]).await.0, 200);
+    for headers in [
+        [("origin", "http://evil.example")],
+        [("origin", "null")],
+        [("origin", &format!("http://127.0.0.1:{}", port.parse::<u16>().unwrap().wrapping_add(1)))],
+        [("origin", &format!("{own}.evil.example"))],
+        [("host", &format!("evil.example:{port}"))],
+        [("host", "127.0.0.1")],
+        [("host", &format!("127.0.0.1.evil.example:{port}"))],
+        [("sec-fetch-site", "cross-site")],
+        [("sec-fetch-site", "same-site")],
+    ] {
+        assert_eq!(send(&headers).await, (403, json!("origin-refused")), "{headers:?}");
+    }
+}
+
+/// Whoever comes through the socket is who the kernel says: here, the user of
+/// the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_socket_knows_its_peer() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let house = House::new().await;
+    let who = glovebox_server::ask(&house.socket, "GET", "/v1/whoami", None).await.unwrap();
+    assert_eq!((&who["role"], &who["principal"]["user"]), (&json!("operator"), &json!("owner")));
+    let mode = fs_err::metadata(&house.socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "only its owner may connect");
+    // Without a credential, a port of the same machine is nobody.
+    let (status, _) = house.get("", "/v1/whoami").await;
+    assert_eq!(status, 401);
+}
+
+/// What is too large, no JSON, or nothing that is known is refused with a code.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_requests_are_answered_with_codes() {
+    let house = House::new().await;
+    let send = async |request: reqwest::RequestBuilder| {
+        let (status, problem) = answer(request).await;
+        (status, problem["code"].as_str().unwrap_or_default().to_owned())
+    };
+    let post = || house.request("POST", "agent", "/v1/actions");
+    let json = |text: &str| post().header("content-type", "application/json").body(text.to_owned());
+    assert_eq!(send(json(&format!("{{\"capability\":\"{}\"}}", "x".repeat(3 << 20)))).await, (413, "body-too-large".into()));
+    assert_eq!(send(json("{")).await, (400, "usage".into()));
+    assert_eq!(send(json("[]")).await, (400, "usage".into()));
+    assert_eq!(send(json("{\"capability\":\"no.such\"}")).await, (404, "tool-unknown".into()));
+    assert_eq!(send(post().body("a=b")).await, (415, "media-type-unsupported".into()));
+    let form = post().header("content-type", "application/x-www-form-urlencoded").body("a=b");
+    assert_eq!(send(form).await, (415, "media-type-unsupported".into()));
+    assert_eq!(send(house.request("GET", "agent", "/v1/nothing")).await, (404, "route-unknown".into()));
+    assert_eq!(send(house.request("DELETE", "agent", "/v1/actions")).await, (404, "route-unknown".into()));
+    assert_eq!(send(house.request("GET", "agent", "/v1/actions?no=1")).await, (400, "usage".into()));
+    assert_eq!(send(house.request("GET", "agent", "/v1/actions/a%00b")).await, (400, "usage".into()));
+    let wrong = house.request("GET", "", "/v1/whoami").bearer_auth("gbx_wrong");
+    assert_eq!(send(wrong).await, (401, "token-unknown".into()));
+    // The arguments are parsed once and strictly, from the bytes that came.
+    let twice = "{\"capability\":\"fake.read\",\"session\":\"s1\",\"arguments\":{\"a\":1,\"a\":2}}";
+    let (status, view) = answer(json(twice)).await;
+    assert_eq!((status, &view["observation"]["outcome"]["code"]), (200, &serde_json::json!("arguments-invalid")), "{view}");
+    assert!(house.ground.ran().is_empty());
+}
+
+/// Whoever guesses is slowed down; whoever has a right credential is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn guesses_are_counted() {
+    let house = House::new().await;
+    let mut last = 0;
+    for _ in 0..40 {
+        let guess = house.request("GET", "", "/v1/whoami").bearer_auth("gbx_wrong");
+        last = answer(guess).await.0;
+        if last == 429 {
+            break;
+        }
+    }
+    assert_eq!(last, 429);
+    assert_eq!(house.get("agent", "/v1/whoami").await.0, 200);
+}

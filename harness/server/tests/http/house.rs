@@ -1,0 +1,329 @@
+//! A server over real sockets, around a backend that does what a test tells it.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use env_contracts::{Access, ByteSize, Clause, Contract, Name, Principal, Problem, Profiles};
+use glovebox_artifacts::ArtifactStore;
+use glovebox_identity::{Credentials, New, Role, Signature, Statement};
+use glovebox_plane::{
+    ActionService, Builtin, LivePolicy, Parts as Plane, People, Registry, Settings as Asks, TimeOrderedIds,
+};
+use glovebox_runtime::job::{End, Frame, JobUsage};
+use glovebox_runtime::{
+    Admission, Backend, Bound, BoxFuture, Budgets, Cleared, Enforcement, Ports, Prepared, Registered, RunReport,
+    Runtime, SystemClock, default_ceiling,
+};
+use glovebox_server::{Listeners, Parts, Server, Settings, Tenants, Workspace};
+use glovebox_store::{Options, Sqlite};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+/// What a run does.
+pub(crate) type Script = dyn Fn(&Bound, &mut Ports) -> End + Send + Sync;
+
+struct Scripted {
+    script: Arc<Mutex<Arc<Script>>>,
+    ran: Arc<Mutex<Vec<String>>>,
+}
+
+impl Backend for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn enforce(&self, clause: &Clause<'_>) -> Enforcement {
+        match clause {
+            Clause::Egress(_) => Enforcement::refused("there is no network here", "leave it out"),
+            _ => Enforcement::By("the test"),
+        }
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        _: &'a Registered,
+        _: &'a Contract,
+        _: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Prepared, Problem>> {
+        Box::pin(async { Ok(Box::new(()) as Prepared) })
+    }
+
+    fn run(&self, cleared: Cleared, mut ports: Ports) -> BoxFuture<'_, RunReport> {
+        let script = self.script.lock().unwrap().clone();
+        self.ran.lock().unwrap().push(cleared.plan.action_id.to_string());
+        Box::pin(async move {
+            let end = tokio::task::spawn_blocking(move || script(&cleared, &mut ports)).await.unwrap();
+            RunReport { end, usage: JobUsage::default(), notices: Vec::new() }
+        })
+    }
+}
+
+const HEAD: &str = "schema = \"glovebox/tool/v1\"\nversion = \"1.0.0\"\ntitle = \"t\"\ndescription = \"d\"\n";
+
+/// A tool that can change nothing.
+const READ: &str = r#"
+name = "fake.read"
+entry = { kind = "command", argv = ["prog"], result = "text" }
+input = { type = "object" }
+[contract]
+schema = "glovebox/contract/v1"
+filesystem = [{ guest = "/outputs", source = "outputs", access = "write" }]
+limits = { wall = "60s", memory = "64MiB", output = "1MiB" }
+"#;
+
+/// A tool that changes the real workspace: for an agent it needs an approval.
+const WRITE: &str = r#"
+name = "fake.write"
+entry = { kind = "command", argv = ["prog"], result = "text" }
+[input]
+type = "object"
+properties = { path = { type = "string" }, text = { type = "string" } }
+[contract]
+schema = "glovebox/contract/v1"
+filesystem = [{ guest = "/workspace", source = "workspace", access = "write" }]
+limits = { wall = "60s", memory = "64MiB", output = "1MiB" }
+"#;
+
+struct Nobody;
+
+impl People for Nobody {
+    fn known(&self) -> Result<Vec<(Name, env_contracts::Assurance)>, Problem> {
+        Ok(Vec::new())
+    }
+
+    fn verify(&self, _: &Name, _: &Statement, _: &Signature) -> Result<(), Problem> {
+        Err(Problem::new(env_contracts::Code::SignatureInvalid, "nobody signs here"))
+    }
+}
+
+/// The services of two tenants over one store.
+struct Both(BTreeMap<Name, ActionService>);
+
+impl Tenants for Both {
+    fn service(&self, tenant: &Name) -> Result<ActionService, Problem> {
+        self.0.get(tenant).cloned().ok_or_else(|| Problem::new(env_contracts::Code::Usage, "no such tenant"))
+    }
+}
+
+/// What outlives a server.
+pub(crate) struct Ground {
+    dir: tempfile::TempDir,
+    script: Arc<Mutex<Arc<Script>>>,
+    ran: Arc<Mutex<Vec<String>>>,
+    tokens: Mutex<BTreeMap<String, String>>,
+}
+
+impl Ground {
+    pub(crate) fn new() -> Arc<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        fs_err::create_dir(dir.path().join("workspace")).unwrap();
+        let script: Arc<Script> = Arc::new(|_, ports| said(ports, "well\n", 0));
+        let ground =
+            Self { dir, script: Arc::new(Mutex::new(script)), ran: Arc::default(), tokens: Mutex::default() };
+        for role in Role::ALL {
+            ground.credential(role.as_str(), role, "local");
+        }
+        ground.credential("stranger", Role::Agent, "other");
+        ground.credential("strange-operator", Role::Operator, "other");
+        Arc::new(ground)
+    }
+
+    fn credential(&self, text: &str, role: Role, tenant: &str) {
+        let mut credentials = Credentials::load(&self.path("credentials.toml")).unwrap();
+        let new = New {
+            name: name(text),
+            role,
+            tenant: name(tenant),
+            user: name(if role == Role::Agent { "uma" } else { text }),
+            agent: (role == Role::Agent).then(|| name("coder")),
+            agent_version: None,
+            stage: None,
+            expires_ms: None,
+        };
+        let (_, token) = credentials.add_token(new, 1).unwrap();
+        self.tokens.lock().unwrap().insert(text.to_owned(), token.reveal().to_owned());
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What the next runs do.
+    pub(crate) fn on_run(&self, script: impl Fn(&Bound, &mut Ports) -> End + Send + Sync + 'static) {
+        *self.script.lock().unwrap() = Arc::new(script);
+    }
+
+    /// Every run that began.
+    pub(crate) fn ran(&self) -> Vec<String> {
+        self.ran.lock().unwrap().clone()
+    }
+
+    fn services(&self) -> Both {
+        let state = self.path("state");
+        fs_err::create_dir_all(&state).unwrap();
+        let manifests = [READ, WRITE].map(|text| Builtin {
+            manifest: Box::leak(format!("{HEAD}{text}").into_boxed_str()),
+            component: b"component",
+        });
+        let registry = Registry::new(state.join("tools"), manifests.into());
+        let policy = Arc::new(LivePolicy::load(None, registry.clone(), None).unwrap());
+        let store = Arc::new(Sqlite::open(&state, &Options::default()).unwrap());
+        let mut ceiling = default_ceiling();
+        ceiling.install.filesystem[0].access = Access::Write;
+        let service = |tenant: &str| {
+            let scripted = Scripted { script: self.script.clone(), ran: self.ran.clone() };
+            let (runtime, authority) = Runtime::new(vec![Arc::new(scripted)]);
+            let service = ActionService::new(Plane {
+                registry: registry.clone(),
+                profiles: Profiles::default(),
+                ceiling: ceiling.clone(),
+                policy: policy.clone(),
+                people: Arc::new(Nobody),
+                store: store.clone(),
+                holders: store.clone(),
+                runtime,
+                authority,
+                admission: Admission::new(Budgets::for_host(ByteSize::gib(1), 8)),
+                artifacts: ArtifactStore::open(&state.join("artifacts"), tenant).unwrap(),
+                clock: Arc::new(SystemClock),
+                ids: Arc::new(TimeOrderedIds),
+                run_root: state.join("run"),
+                protect: vec![state.clone()],
+                max_sealed: ByteSize::mib(1),
+                settings: Asks::new("operator".parse().unwrap()),
+            });
+            (name(tenant), service)
+        };
+        Both(["local", "other"].map(service).into())
+    }
+}
+
+/// A server that runs.
+pub(crate) struct House {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) url: String,
+    pub(crate) socket: PathBuf,
+    end: Option<oneshot::Sender<()>>,
+    served: Option<tokio::task::JoinHandle<Result<(), Problem>>>,
+    client: reqwest::Client,
+}
+
+impl House {
+    pub(crate) async fn open(ground: &Arc<Ground>) -> Self {
+        let workspace = Workspace { folder: ground.path("workspace"), access: Access::Write };
+        let server = Server::new(Parts {
+            tenants: Arc::new(ground.services()),
+            own: person("owner"),
+            credentials: ground.path("credentials.toml"),
+            logins: ground.path("logins.toml"),
+            approvers: ground.path("approvers.toml"),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(TimeOrderedIds),
+            settings: Settings {
+                workspaces: [(name("work"), workspace)].into(),
+                hosts: Vec::new(),
+                rate: NonZeroU32::new(10_000).unwrap(),
+                connections: 1000,
+                grace: Duration::from_secs(2),
+            },
+        })
+        .unwrap();
+        let socket = ground.path("serve.sock");
+        let address = "127.0.0.1:0".parse().unwrap();
+        let listeners = Listeners::open(Some(address), Some(&socket), false).await.unwrap();
+        let url = format!("http://{}", listeners.address().unwrap());
+        let (end, ended) = oneshot::channel::<()>();
+        let served = tokio::spawn(async move {
+            let ended = async move { drop(ended.await) };
+            Box::pin(server.serve(listeners, ended)).await
+        });
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        Self { ground: ground.clone(), url, socket, end: Some(end), served: Some(served), client }
+    }
+
+    pub(crate) async fn new() -> Self {
+        Self::open(&Ground::new()).await
+    }
+
+    /// Stops it as a signal does, and waits until it is gone.
+    pub(crate) async fn close(mut self) {
+        drop(self.end.take());
+        self.served.take().unwrap().await.unwrap().unwrap();
+    }
+
+    /// A request of whoever has this credential; nobody's, where it is empty.
+    pub(crate) fn request(&self, method: &str, who: &str, path: &str) -> reqwest::RequestBuilder {
+        let request = self.client.request(method.parse().unwrap(), format!("{}{path}", self.url));
+        match self.ground.tokens.lock().unwrap().get(who) {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    pub(crate) async fn get(&self, who: &str, path: &str) -> (u16, Value) {
+        answer(self.request("GET", who, path)).await
+    }
+
+    pub(crate) async fn post(&self, who: &str, path: &str, body: &Value) -> (u16, Value) {
+        answer(self.request("POST", who, path).json(body)).await
+    }
+
+    /// An action that waits for a person, and its approval.
+    pub(crate) async fn asked(&self, text: &str) -> (String, Value) {
+        let body = json!({ "capability": "fake.write", "arguments": { "text": text }, "workspace": "work", "session": "s1" });
+        let (status, waits) = self.post("agent", "/v1/actions", &body).await;
+        assert_eq!((status, &waits["state"]), (202, &json!("waiting_approval")), "{waits}");
+        let (_, card) = self.get("approver", &format!("/v1/approvals/{}", text_of(&waits["approval"]["id"]))).await;
+        (text_of(&waits["id"]), card)
+    }
+
+    /// Answers an approval with one of its offers.
+    pub(crate) async fn decide(&self, who: &str, card: &Value, offer: &str) -> (u16, Value) {
+        let path = format!("/v1/approvals/{}/answer", text_of(&card["approval"]));
+        self.post(who, &path, &json!({ "plan": card["plan"], "offer": offer })).await
+    }
+
+    /// The action, once it is in this state.
+    pub(crate) async fn until(&self, action: &str, state: &str) -> Value {
+        loop {
+            let (_, view) = self.get("operator", &format!("/v1/actions/{action}")).await;
+            if view["state"] == state {
+                return view;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+pub(crate) async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+/// A command that prints.
+pub(crate) fn said(ports: &mut Ports, text: &str, code: u32) -> End {
+    ports.frames.frame(Frame::Stdout(text.as_bytes()));
+    End::Exited { code }
+}
+
+pub(crate) fn text_of(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn person(user: &str) -> Principal {
+    Principal { tenant: name("local"), user: name(user), agent: None, agent_version: None, chain: Vec::new() }
+}
+
+#[expect(dead_code, reason = "for whoever reads the folder of a failed test")]
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
