@@ -231,6 +231,7 @@ fn submission(house: &House, name: &str, received: Vec<u8>) -> Submission {
             stage: None,
         },
         asking: Asking::Never,
+        held: false,
     }
 }
 

@@ -127,6 +127,10 @@ pub struct Action {
     /// What the key of the request was claimed for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyClaim>,
+    /// Whether the door that took it goes on with it by itself once it was
+    /// answered, also after a restart.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
     /// The plan: a payload. Absent: there is none yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Digest>,

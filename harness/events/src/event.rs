@@ -88,6 +88,9 @@ pub enum What {
         /// For which version of the task's goal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<u32>,
+        /// Whether the door goes on with it by itself once it was answered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        held: bool,
     },
     /// The requester still wants it, now that the task has another goal.
     Reaffirmed {

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use env_contracts::{CapabilityName, Digest, Id, Name, Problem};
+use env_contracts::{CapabilityName, Digest, Id, Name, Principal, Problem};
 use glovebox_events::{Action, Approval, Event, Grant, Halt, LogKey, Logged, Owner, Payload, Question, Session, Task};
 use tokio::sync::watch;
 
@@ -284,6 +284,10 @@ pub trait Store: Send + Sync {
     /// Actions of all tenants that were asked for, or edited, and that nobody
     /// has gone on with, oldest first.
     fn requested(&self, limit: u32) -> Result<Vec<Action>, Problem>;
+
+    /// Actions of all tenants that are held by their door and that neither run
+    /// nor have ended, oldest first, with who asked: at most so many.
+    fn held(&self, limit: u32) -> Result<Vec<(Principal, Id)>, Problem>;
 
     /// The content of a payload. `None`: there never was one.
     fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem>;

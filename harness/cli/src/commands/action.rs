@@ -66,6 +66,7 @@ fn submit(args: &SubmitArgs, config: &Config) -> Result<ExitCode, Problem> {
         workspace: None,
         inputs: BTreeMap::new(),
         asking,
+        held: false,
     };
     if let Some((folder, access)) = workspace {
         let tool = service.registry().get(&submission.request.capability)?;

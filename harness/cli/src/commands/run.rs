@@ -74,6 +74,7 @@ pub(super) fn submission(
         workspace: Some(workspace),
         inputs,
         asking,
+        held: false,
     })
 }
 

@@ -158,6 +158,7 @@ impl House {
             workspace: Some(self.folder.path().join("workspace")),
             inputs: BTreeMap::new(),
             asking: Asking::Never,
+            held: false,
         }
     }
 }
@@ -264,6 +265,10 @@ impl Store for Seen {
 
     fn requested(&self, limit: u32) -> Result<Vec<Action>, Problem> {
         self.store.requested(limit)
+    }
+
+    fn held(&self, limit: u32) -> Result<Vec<(Principal, Id)>, Problem> {
+        self.store.held(limit)
     }
 
     fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem> {

@@ -183,7 +183,7 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<Action
 
 fn begin(log: &LogKey, event: &Event) -> Result<Action, Illegal> {
     let illegal = |why| Illegal { event: event.what.name(), state: "none", why };
-    let What::Requested { task, principal, capability, asks, submission, parents, key, turn, goal } = &event.what
+    let What::Requested { task, principal, capability, asks, submission, parents, key, turn, goal, held } = &event.what
     else {
         return Err(illegal("nothing was asked for yet"));
     };
@@ -206,6 +206,7 @@ fn begin(log: &LogKey, event: &Event) -> Result<Action, Illegal> {
         edit: None,
         parents: parents.clone(),
         key: key.clone(),
+        held: *held,
         plan: None,
         effects: None,
         decided: None,

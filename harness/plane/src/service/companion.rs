@@ -145,6 +145,7 @@ impl ActionService {
             workspace: kept.workspace.clone(),
             inputs: brought.map(|(name, path)| (name.clone(), path.clone())).collect(),
             asking: Asking::Never,
+            held: false,
         };
         let begun = match Flight::begin(&self.parts, &submission, tool.clone(), Asks::Run) {
             Err(problem) if problem.code == Code::TurnConflict => {

@@ -92,6 +92,7 @@ impl Flight {
             key: key(&kept, &principal),
             turn: kept.context.turn,
             goal: standing.goal,
+            held: submission.held,
         };
         let payload = journal.payload(PayloadRole::Submission, &kept);
         journal.event(now.unix_millis, requested.event(payload))?;

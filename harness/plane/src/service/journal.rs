@@ -220,12 +220,13 @@ pub(crate) struct Requested {
     pub(crate) key: Option<glovebox_events::KeyClaim>,
     pub(crate) turn: Option<u64>,
     pub(crate) goal: Option<u32>,
+    pub(crate) held: bool,
 }
 
 impl Requested {
     /// The event, with the submission as its payload.
     pub(crate) fn event(self, submission: Digest) -> What {
-        let Self { task, principal, capability, asks, parents, key, turn, goal } = self;
-        What::Requested { task, principal, capability, asks, submission, parents, key, turn, goal }
+        let Self { task, principal, capability, asks, parents, key, turn, goal, held } = self;
+        What::Requested { task, principal, capability, asks, submission, parents, key, turn, goal, held }
     }
 }

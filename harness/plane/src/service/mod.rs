@@ -31,6 +31,7 @@ mod reviewing;
 mod running;
 mod saying;
 mod seeing;
+mod serving;
 mod settings;
 mod settling;
 mod standing;

@@ -63,6 +63,7 @@ impl ActionService {
             workspace: None,
             inputs: std::collections::BTreeMap::new(),
             asking: request.asking,
+            held: false,
         };
         let flight = Flight::begin(&self.parts, &submission, tool, Asks::Permission)?;
         watch.begun(flight.journal.id());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use env_contracts::{Id, Principal, Problem};
 use glovebox_events::{Action, Logged, QuestionEvent, SessionEvent, TaskEvent, What};
-use glovebox_store::{ActionFilter, EventFilter, EventsOf, MAX_PAGE, Recorded};
+use glovebox_store::{ActionFilter, EventFilter, EventsOf, MAX_PAGE};
 
 use super::halting::is_person;
 use super::tasks::sees;
@@ -157,33 +157,6 @@ impl ActionService {
             Subject::Grant(id) => store.grant(tenant, &id)?.is_some_and(|of| of.principal.user == principal.user),
             Subject::Everything => false,
         })
-    }
-
-    /// Events of all tenants in the order in which they were recorded, after
-    /// this rank: for the process that hands them on, which asks
-    /// [`ActionService::may_see`] for each reader. Never for callers.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn recorded(&self, after: u64, limit: u32) -> Result<Vec<Recorded>, Problem> {
-        self.parts.store.recorded(after, limit)
-    }
-
-    /// The rank of the newest event of all; 0: there is none.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn last_recorded(&self) -> Result<u64, Problem> {
-        self.parts.store.last_recorded()
-    }
-
-    /// Ticks after something was recorded, by whichever process. It may tick
-    /// without a change.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn changes(&self) -> Result<tokio::sync::watch::Receiver<u64>, Problem> {
-        self.parts.store.changes()
     }
 }
 

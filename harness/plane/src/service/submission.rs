@@ -61,6 +61,11 @@ pub struct Submission {
     pub inputs: BTreeMap<Name, PathBuf>,
     /// What happens where a person has to decide.
     pub asking: Asking,
+    /// Whether the door goes on with it by itself once it was answered, also
+    /// after a restart: its client may be gone by then. It finds it with
+    /// [`ActionService::held`](super::ActionService::held). It is no part of what
+    /// makes two requests with one key the same.
+    pub held: bool,
 }
 
 /// A submission as it is kept: enough to carry it out later, by whoever asked.

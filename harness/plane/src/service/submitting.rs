@@ -201,6 +201,7 @@ impl ActionService {
                 workspace: None,
                 inputs: BTreeMap::new(),
                 asking,
+                held: false,
             };
             let flight = Flight::begin(&self.parts, &submission, tool.clone(), asks)?;
             watch.begun(flight.journal.id());

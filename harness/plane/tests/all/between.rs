@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use env_contracts::{Code, Digest, Id, Name, Problem};
+use env_contracts::{Code, Digest, Id, Name, Principal, Problem};
 use glovebox_events::{Action, Approval, Grant, Halt, Logged, Owner, Question, Session, Task};
 use glovebox_store::{
     ActionFilter, ApprovalFilter, ApprovalTally, BoxFuture, Commit, Content, Due, EventFilter, GrantFilter, Page,
@@ -135,6 +135,10 @@ impl Store for Between {
 
     fn requested(&self, limit: u32) -> Result<Vec<Action>, Problem> {
         self.read(|store| store.requested(limit))
+    }
+
+    fn held(&self, limit: u32) -> Result<Vec<(Principal, Id)>, Problem> {
+        self.read(|store| store.held(limit))
     }
 
     fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem> {

@@ -35,6 +35,9 @@ const MATRIX: &[(&str, &str, &str, usize)] = &[
     ("approve-session", "after-1", "completed", 1),
     ("decline", "before-1", "declined", 0),
     ("decline", "after-1", "declined", 0),
+    // Its client is gone: the door that starts anew goes on with it.
+    ("held", "before-1", "completed", 1),
+    ("held", "after-1", "completed", 1),
     ("edit", "before-1", "completed", 1),
     ("edit", "after-1", "completed", 1),
     ("edit", "before-2", "completed", 1),
@@ -91,6 +94,7 @@ fn request(house: &House, doing: &str) -> glovebox_plane::Submission {
     match doing {
         "keyed" => submission.request.idempotency_key = Some(name("key")),
         "named" => submission.request.action_id = Some(id("act")),
+        "held" => submission.held = true,
         _ => {}
     }
     submission
@@ -120,7 +124,7 @@ fn perform(house: &House, doing: &str) {
     match doing {
         "ask" | "allowed" | "keyed" | "named" | "harmless" => drop(house.send(request(house, doing)).unwrap()),
         "resume" => drop(house.resume(&action.unwrap())),
-        "approve" => drop(house.answer(&waits(), "once", Some("yes")).unwrap()),
+        "approve" | "held" => drop(house.answer(&waits(), "once", Some("yes")).unwrap()),
         "approve-session" => drop(house.answer(&waits(), "session", None).unwrap()),
         "decline" => drop(house.answer(&waits(), "decline", Some("no")).unwrap()),
         "edit" => drop(house.edit(&action.unwrap(), r#"{"count":2}"#).unwrap()),
@@ -152,8 +156,16 @@ fn drive(house: &House, doing: &str) -> Observation {
                 _ => drop(house.approve(&action)),
             }
         }
-        // By its key, where it has one: that is what a client repeats.
-        let went_on = if doing == "keyed" { house.send(request(house, doing)).unwrap() } else { house.resume(&action) };
+        let went_on = match doing {
+            // By its key, where it has one: that is what a client repeats.
+            "keyed" => house.send(request(house, doing)).unwrap(),
+            "held" => {
+                let mut held = house.service.held(10).unwrap();
+                let (requester, held) = held.pop().unwrap();
+                house.resume_as(&requester, &held, Asking::Wait).unwrap()
+            }
+            _ => house.resume(&action),
+        };
         if let Submitted::Done(observation) = went_on {
             return observation;
         }

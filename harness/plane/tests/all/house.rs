@@ -280,6 +280,7 @@ impl House {
             workspace: Some(self.path("workspace")),
             inputs: BTreeMap::new(),
             asking: Asking::Leave,
+            held: false,
         }
     }
 

@@ -18,6 +18,7 @@ mod forged;
 mod goals;
 mod grants;
 mod happy;
+mod held;
 mod house;
 mod interleavings;
 mod interrupting;

@@ -35,6 +35,7 @@ pub(crate) fn requested(asks: Asks) -> What {
         key: None,
         turn: None,
         goal: None,
+        held: false,
     }
 }
 

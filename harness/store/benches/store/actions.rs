@@ -74,6 +74,7 @@ fn halves(n: usize) -> [Commit; 2] {
         edit: None,
         parents: vec![],
         key: None,
+        held: false,
         plan: Some(plan.sha256.clone()),
         effects: Some(DerivedEffects::None),
         decided: Some(Verdict::Allow),
@@ -101,6 +102,7 @@ fn halves(n: usize) -> [Commit; 2] {
             key: None,
             turn: None,
             goal: None,
+            held: false,
         }),
         event(What::Planned {
             revision: 1,

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use env_contracts::{Digest, Id, Name, Problem};
+use env_contracts::{Digest, Id, Name, Principal, Problem};
 use glovebox_events::{
     Action, ActionState, Approval, Event, Grant, Halt, LogKey, Logged, Owner, Question, Session, Task, TaskEvent, What,
 };
@@ -224,6 +224,10 @@ impl Store for Sqlite {
 
     fn requested(&self, limit: u32) -> Result<Vec<Action>, Problem> {
         self.read(|sql| read::open_in(sql, ActionState::Requested, limit))
+    }
+
+    fn held(&self, limit: u32) -> Result<Vec<(Principal, Id)>, Problem> {
+        self.read(|sql| read::held(sql, limit))
     }
 
     fn payload(&self, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Problem> {

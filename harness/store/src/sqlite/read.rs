@@ -1,6 +1,6 @@
 //! Queries: each is one statement, or a point read and one statement.
 
-use env_contracts::{Digest, Id, Name};
+use env_contracts::{Digest, Id, Name, Principal};
 use glovebox_events::{Action, ActionState, Approval, Event, Grant, Halt, LogKey, Logged, Owner};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, ToSql, params, params_from_iter};
 
@@ -281,6 +281,19 @@ pub(super) fn open_in(sql: &Connection, state: ActionState, limit: u32) -> Resul
          ORDER BY action LIMIT ?",
     )?;
     collect(&mut statement, params![state.as_str(), bounded(limit)], |row| document("an action", row, 0))
+}
+
+/// They are looked for among what has not ended, by the index of that.
+pub(super) fn held(sql: &Connection, limit: u32) -> Result<Vec<(Principal, Id)>, Fault> {
+    let mut statement = sql.prepare_cached(
+        "SELECT id, CAST(body AS TEXT) -> '$.principal' FROM actions INDEXED BY actions_open \
+         WHERE state NOT IN ('succeeded', 'failed', 'cancelled') AND state <> 'running' \
+         AND CAST(body AS TEXT) ->> '$.held' ORDER BY action LIMIT ?",
+    )?;
+    collect(&mut statement, [limit], |row| {
+        let (action, principal): (String, String) = (row.get(0)?, row.get(1)?);
+        Ok((parse("who asked", principal.as_bytes())?, id(&action)?))
+    })
 }
 
 pub(super) fn payload(sql: &Connection, tenant: &Name, of: &Owner, sha256: &Digest) -> Result<Option<Content>, Fault> {

@@ -46,6 +46,7 @@ pub(crate) fn action(log: &LogKey, id: &str) -> Action {
         decided: None,
         parents: vec![],
         key: None,
+        held: false,
         plan: None,
         effects: None,
         intent: None,
@@ -89,6 +90,7 @@ pub(crate) fn request(action: &Action) -> Commit {
             key: None,
             turn: action.turn,
             goal: action.goal,
+            held: false,
         },
     ));
     let words = submission(action.id.as_str()).into_bytes();

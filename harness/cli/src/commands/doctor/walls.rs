@@ -167,6 +167,7 @@ async fn observe(
         inputs: BTreeMap::new(),
         context: who::trial_context(),
         asking: Asking::Never,
+        held: false,
     };
     house::done(service.submit(submission, watch, &Stop::default()).await?)
 }

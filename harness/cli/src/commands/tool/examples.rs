@@ -52,6 +52,7 @@ async fn observe(service: &ActionService, tool: &Tool, example: &Example) -> Res
         inputs,
         context: who::trial_context(),
         asking: Asking::Never,
+        held: false,
     };
     house::done(service.submit(submission, Arc::new(Unwatched), &Stop::default()).await?)
 }
