@@ -14,7 +14,8 @@ pub trait Watch: Send + Sync {
     /// It entered a phase that can take a while; a line for people.
     fn phase(&self, _line: &str) {}
 
-    /// The guest said something. Untrusted.
+    /// The guest said something. Untrusted. Returns at once: whoever waits for
+    /// the run may be the one who tells it.
     fn frame(&self, _frame: &Frame<'_>) {}
 
     /// A person has to decide, and the request waits for it. Returns at once.

@@ -40,6 +40,13 @@ pub trait Backend: Send + Sync {
 
     /// Executes. Always returns a report: what goes wrong is in it.
     fn run(&self, cleared: Cleared, ports: Ports) -> BoxFuture<'_, RunReport>;
+
+    /// Whether polling [`Backend::run`] never holds the thread, whatever the
+    /// guest does and however long the kernel takes for it. Such a run can be
+    /// polled by whoever waits for it; any other has a thread of its own.
+    fn never_blocks(&self) -> bool {
+        false
+    }
 }
 
 /// A backend's own form of a ready artifact.

@@ -276,6 +276,12 @@ impl Backend for WasmBackend {
             RunReport { end: report.end, usage: report.usage, notices }
         })
     }
+
+    /// A cell is another process; here, its guest's calls of the kernel are
+    /// ours.
+    fn never_blocks(&self) -> bool {
+        matches!(self.place, Place::Cell(_))
+    }
 }
 
 /// Nobody listens to what a tool says while it describes itself.

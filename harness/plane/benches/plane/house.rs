@@ -46,6 +46,11 @@ impl Backend for Nothing {
             RunReport { end, usage: JobUsage::default(), notices: Vec::new() }
         })
     }
+
+    /// As cells, which are where components run unless the operator says otherwise.
+    fn never_blocks(&self) -> bool {
+        true
+    }
 }
 
 struct Nobody;

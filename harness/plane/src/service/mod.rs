@@ -12,6 +12,7 @@ mod deed;
 mod describing;
 mod drift;
 mod ending;
+mod execution;
 mod explaining;
 mod flight;
 mod granting;

@@ -10,6 +10,7 @@ use glovebox_runtime::{Bound, Permit, Ports, RunReport, Stop};
 
 use super::binding::Ready;
 use super::claiming::Room;
+use super::execution::Execution;
 use super::flight::Flight;
 use super::{ActionService, standing};
 use crate::arguments::Schema;
@@ -94,9 +95,8 @@ impl ActionService {
         Ok(outcome)
     }
 
-    /// Runs on a thread of the runtime and waits here, so that an execution
-    /// which is stuck in a call of the kernel's still ends in time for the
-    /// caller.
+    /// Waits for the execution, which has a thread of its own where a call of
+    /// the kernel's can hold it: so it still ends in time for the caller.
     #[expect(clippy::too_many_arguments, reason = "what a run needs, from one caller")]
     async fn execute(
         &self,
@@ -111,7 +111,9 @@ impl ActionService {
         let parts = self.parts.clone();
         // Whoever drops this future wants no result any more.
         let _unwatched = StopOnDrop(own.clone());
-        let mut run = tokio::spawn(async move { parts.runtime.run(bound, permit, ports).await });
+        let backend = parts.runtime.backend(&bound.plan.backend);
+        let here = backend.is_some_and(|backend| backend.never_blocks());
+        let mut run = Execution::begin(async move { parts.runtime.run(bound, permit, ports).await }, here);
         let deadline = tokio::time::sleep(wall + GRACE);
         tokio::pin!(deadline);
         let mut asked = std::pin::pin!(stop.requested());
@@ -121,10 +123,10 @@ impl ActionService {
         let grace = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(grace);
         let (mut stopping, mut recorded, mut graced) = (false, false, false);
-        let done = loop {
+        loop {
             tokio::select! {
                 biased;
-                done = &mut run => break done,
+                done = &mut run => return Ok(done?),
                 () = &mut asked, if !stopping => {
                     stopping = true;
                     own.request();
@@ -151,10 +153,6 @@ impl ActionService {
                     own.request();
                 }
             }
-        };
-        match done {
-            Ok(report) => Ok(report?),
-            Err(error) => Err(Problem::new(Code::BackendError, format!("the execution panicked: {error}")).into()),
         }
     }
 }

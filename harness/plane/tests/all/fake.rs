@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use env_contracts::{Access, Clause, Contract, Digest, Id, Persistence, Problem};
@@ -27,6 +28,16 @@ pub(crate) struct Scripted {
     /// Whatever is prepared for a run has one of these: cells, members of a
     /// pool.
     pub(crate) held: Arc<()>,
+    pub(crate) manners: Arc<Manners>,
+}
+
+/// How the runs of a backend behave towards who polls them.
+#[derive(Default)]
+pub(crate) struct Manners {
+    /// Whether the script holds the thread that polls.
+    pub(crate) blocks: AtomicBool,
+    /// How many runs were polled to their end.
+    pub(crate) over: AtomicU32,
 }
 
 impl Backend for Scripted {
@@ -58,16 +69,26 @@ impl Backend for Scripted {
     fn run(&self, cleared: Cleared, mut ports: Ports) -> BoxFuture<'_, RunReport> {
         let script = self.script.lock().unwrap().clone();
         let line = format!("{} {}\n", cleared.plan.action_id, cleared.digest);
-        let ran = self.ran.clone();
+        let (ran, manners) = (self.ran.clone(), self.manners.clone());
         Box::pin(async move {
             let note = move || {
                 let mut file = fs_err::OpenOptions::new().append(true).create(true).open(ran).unwrap();
                 file.write_all(line.as_bytes()).unwrap();
             };
             note();
-            let end = tokio::task::spawn_blocking(move || script(&cleared, &mut ports)).await.unwrap();
+            let end = if manners.blocks.load(Ordering::SeqCst) {
+                script(&cleared, &mut ports)
+            } else {
+                let script = tokio::task::spawn_blocking(move || script(&cleared, &mut ports));
+                script.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
+            };
+            manners.over.fetch_add(1, Ordering::SeqCst);
             RunReport { end, usage: JobUsage::default(), notices: Vec::new() }
         })
+    }
+
+    fn never_blocks(&self) -> bool {
+        !self.manners.blocks.load(Ordering::SeqCst)
     }
 }
 

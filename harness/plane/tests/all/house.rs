@@ -20,7 +20,7 @@ use glovebox_runtime::job::End;
 use glovebox_runtime::{Admission, Bound, Budgets, Clock, Instant, Ports, Runtime, Stop, default_ceiling};
 use glovebox_store::{Options, Sqlite, Store};
 
-use crate::fake::{HEAD, Ran, Script, Scripted};
+use crate::fake::{HEAD, Manners, Ran, Script, Scripted};
 
 /// When these tests begin.
 const START_MS: u64 = 1_800_000_000_000;
@@ -57,6 +57,7 @@ pub(crate) struct Ground {
     script: Arc<Mutex<Arc<Script>>>,
     /// What is prepared for runs.
     pub(crate) held: Arc<()>,
+    pub(crate) manners: Arc<Manners>,
 }
 
 impl Ground {
@@ -75,7 +76,15 @@ impl Ground {
         let script: Arc<Mutex<Arc<Script>>> = Arc::new(Mutex::new(Arc::new(|_, _| panic!("nothing should run"))));
         let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
         let clock = Arc::new(TestClock(AtomicU64::new(START_MS)));
-        Arc::new(Self { dir, _temporary: temporary, clock, tokio, script, held: Arc::default() })
+        Arc::new(Self {
+            dir,
+            _temporary: temporary,
+            clock,
+            tokio,
+            script,
+            held: Arc::default(),
+            manners: Arc::default(),
+        })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -185,7 +194,7 @@ impl House {
         let state = ground.path("state");
         fs_err::create_dir_all(&state).unwrap();
         let (script, ran, overlay) = (ground.script.clone(), ground.path("ran"), setup.overlay);
-        let scripted = Scripted { script, ran, overlay, held: ground.held.clone() };
+        let scripted = Scripted { script, ran, overlay, held: ground.held.clone(), manners: ground.manners.clone() };
         let (runtime, authority) = Runtime::new(vec![Arc::new(scripted)]);
         let builtin =
             |manifest: &String| Builtin { manifest: format!("{HEAD}{manifest}").leak(), component: setup.component };

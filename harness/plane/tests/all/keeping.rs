@@ -2,6 +2,7 @@
 //! when the clause is not carried out.
 
 use std::os::fd::AsFd as _;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -158,6 +159,7 @@ fn a_stuck_execution_ends_for_the_caller_and_what_it_said_is_kept() {
     let manifest =
         TOOL.replace("access = \"read\"", "access = \"write\"").replace("wall = \"10s\"", "wall = \"100ms\"");
     let house = House::with(&manifest, ceiling);
+    house.ground.manners.blocks.store(true, SeqCst);
     let (release, stuck) = channel::<()>();
     let stuck = std::sync::Mutex::new(stuck);
     house.on_run(move |_, ports| {
@@ -173,4 +175,18 @@ fn a_stuck_execution_ends_for_the_caller_and_what_it_said_is_kept() {
     assert_eq!((seen.effects.derived, seen.effects.side_effects), (DerivedEffects::External, SideEffects::Possible));
     assert!(!seen.outcome.retryable);
     assert!(seen.notices.iter().any(|notice| notice.kind == "thread-left"), "{:?}", seen.notices);
+}
+
+#[test]
+fn an_execution_that_panics_is_an_end_like_others() {
+    for blocks in [false, true] {
+        let house = House::new(TOOL);
+        house.ground.manners.blocks.store(blocks, SeqCst);
+        house.on_run(|_, _| panic!("of the backend's own"));
+        let seen = house.run("fake.tool", "{}");
+        assert_eq!(seen.outcome.code, Some(Code::BackendError));
+        let message = seen.outcome.message.unwrap();
+        assert!(message.contains("panicked") && message.contains("of the backend's own"), "{message}");
+        assert_eq!(house.runs_well().run("fake.tool", "{}").outcome.code, None);
+    }
 }

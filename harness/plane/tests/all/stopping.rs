@@ -137,6 +137,14 @@ fn whoever_stops_listening_leaves_a_question_pending_and_a_run_with_an_end() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_ne!(house.now(&running.id).state, ActionState::Running, "its run has no end");
+    // It was not dropped in the middle either: it was asked to stop, and did.
+    for _ in 0..2000 {
+        if house.ground.manners.over.load(Ordering::SeqCst) == 1 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(house.ground.manners.over.load(Ordering::SeqCst), 1, "nobody carried it on");
     let seen = done(house.resume(&running));
     assert_eq!(seen.outcome.kind, OutcomeKind::Unknown, "it may have changed something: {:?}", seen.outcome);
     assert_eq!(house.ground.ran(&running.id), 1);
