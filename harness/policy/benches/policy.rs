@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use env_contracts::Manifest;
-use glovebox_policy::{Policy as _, PolicySet};
+use glovebox_policy::{Live, Policy as _, PolicySet};
 use serde_json::json;
 
 use support::{Folder, World, taking, tool};
@@ -109,5 +109,8 @@ fn main() {
         let first = start.elapsed().as_secs_f64() * 1e6;
         println!("{:<52} {first:>10.1}", format!("{count} rules, checked"));
         println!("{:<52} {:>10.1}", format!("{count} rules, stamped"), median(|| drop(black_box(load()))));
+        let live = Live::load(Some(folder.0.path().into()), &tools, Some(stamps.path().into())).unwrap();
+        let again = median(|| drop(black_box(live.reload(&tools).unwrap())));
+        println!("{:<52} {again:>10.1}", format!("{count} rules, unchanged while in force"));
     }
 }

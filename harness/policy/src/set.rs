@@ -16,7 +16,7 @@ use crate::request::{Approval, Prepared};
 use crate::rules::{File, Known, Rules};
 use crate::scene::Scenes;
 use crate::source::Sources;
-use crate::stamp;
+use crate::stamp::{self, Material};
 use crate::{Decision, Effect, Explanation, Facts, GivenScope, Policy, Reason, Reviewer, Rule, Source};
 
 /// A policy that was read, and checked or known to have been checked.
@@ -45,24 +45,23 @@ impl PolicySet {
         tools: impl IntoIterator<Item = &'a Manifest>,
         stamps: Option<&Path>,
     ) -> Result<Self, PolicyError> {
-        let sources = Sources::read(dir)?;
-        let set = Self::parse(&sources)?;
-        let tools: Vec<&Manifest> = tools.into_iter().collect();
+        Self::of(&Material::read(dir, tools)?, stamps)
+    }
+
+    /// See [`PolicySet::load`].
+    pub(crate) fn of(material: &Material<'_>, stamps: Option<&Path>) -> Result<Self, PolicyError> {
+        let set = Self::parse(&material.sources)?;
         // What is shipped is checked with every tool that is shipped, by our own
         // tests, and looks at no argument of a tool.
-        if dir.is_none() {
+        if material.shipped || stamps.is_some_and(|stamps| stamp::holds(stamps, &material.stamp)) {
             return Ok(set);
         }
-        let stamp = stamp::of(&sources, &tools);
-        if stamps.is_some_and(|stamps| stamp::holds(stamps, &stamp)) {
-            return Ok(set);
-        }
-        let report = check::report(&set, &tools);
+        let report = check::report(&set, &material.tools);
         if !report.problems.is_empty() {
             return Err(PolicyError::Invalid(report.problems));
         }
         if let Some(stamps) = stamps {
-            stamp::put(stamps, &stamp);
+            stamp::put(stamps, &material.stamp);
         }
         Ok(set)
     }

@@ -10,11 +10,31 @@ use std::path::Path;
 use env_contracts::digest::Hasher;
 use env_contracts::{Digest, Manifest};
 
+use crate::error::PolicyError;
 use crate::schema;
 use crate::source::Sources;
 
+/// What a policy is made of, as it was read.
+pub(crate) struct Material<'a> {
+    pub(crate) sources: Sources,
+    pub(crate) tools: Vec<&'a Manifest>,
+    /// Whether it is the shipped one.
+    pub(crate) shipped: bool,
+    /// Of all of it: from the same, the same policy is made.
+    pub(crate) stamp: Digest,
+}
+
+impl<'a> Material<'a> {
+    pub(crate) fn read(dir: Option<&Path>, tools: impl IntoIterator<Item = &'a Manifest>) -> Result<Self, PolicyError> {
+        let sources = Sources::read(dir)?;
+        let tools: Vec<&Manifest> = tools.into_iter().collect();
+        let stamp = of(&sources, &tools);
+        Ok(Self { sources, tools, shipped: dir.is_none(), stamp })
+    }
+}
+
 /// What the checks of a policy depend on.
-pub(crate) fn of(sources: &Sources, tools: &[&Manifest]) -> Digest {
+fn of(sources: &Sources, tools: &[&Manifest]) -> Digest {
     let mut hasher = Hasher::new("glovebox/policy-stamp/v1");
     hasher
         .part("version", env!("CARGO_PKG_VERSION").as_bytes())

@@ -231,6 +231,34 @@ fn a_bad_reload_keeps_the_old_policy_and_says_so() {
     assert_eq!(live.decide(&world.facts()).verdict, Verdict::Deny);
 }
 
+/// What is in force is made anew only of something else: that takes a while.
+#[test]
+fn a_reload_of_the_same_keeps_the_policy_and_of_anything_else_makes_another() {
+    let (folder, tools) = (Folder::new(ALLOW), [taking(json!({}))]);
+    let live = Live::load(Some(folder.0.path().into()), &tools, None).unwrap();
+    let kept = |tools: &[Manifest]| {
+        let before = live.current();
+        live.reload(tools).is_ok() && std::sync::Arc::ptr_eq(&before, &live.current())
+    };
+    assert!(kept(&tools));
+    for (file, text) in [
+        ("rules.cedar", format!("{ALLOW}// more\n")),
+        ("more.cedar", ALLOW.to_owned()),
+        ("approvers.toml", "[classes.a]\nsubjects = [\"*\"]\nassurance = \"passkey\"\n".to_owned()),
+        ("tests/a.toml", "[[test]]\nname = \"x\"\nexpect = \"allow\"\n".to_owned()),
+    ] {
+        folder.put(file, &text);
+        assert!(!kept(&tools) && kept(&tools), "{file}");
+    }
+    let more = [tools[0].clone(), taking(json!({ "a": { "type": "string" } }))];
+    assert!(!kept(&more) && kept(&more));
+    // What was bad and is as before again is no problem any more.
+    folder.put("more.cedar", "permit (");
+    assert!(live.reload(&more).is_err() && live.problem().is_some());
+    folder.put("more.cedar", ALLOW);
+    assert!(kept(&more) && live.problem().is_none());
+}
+
 /// A stamp stands for checks that passed with exactly this.
 #[test]
 fn a_stamp_is_left_only_by_what_passed_and_only_for_it() {
