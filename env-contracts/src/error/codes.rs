@@ -125,6 +125,8 @@ codes! {
     KeyInvalid = "key-invalid", exit 2, http 500, retry false, "name the file that was made with the key; what was signed with a lost key stays verifiable with its public half";
     /// No action of that id exists here, or it is not yours to see.
     ActionUnknown = "action-unknown", exit 2, http 404, retry false, "`glovebox action list` shows what there is";
+    /// The action runs in another process, which alone knows what it prints until it ends.
+    OutputElsewhere = "output-elsewhere", exit 2, http 409, retry true, "follow it where it was started, or read its output once it ended: `glovebox action show ACTION`";
     /// The id is taken by another action.
     ActionConflict = "action-conflict", exit 2, http 409, retry false, "leave the id out: one is made";
     /// No approval of that id exists here, or it is not yours to see.

@@ -30,6 +30,7 @@ mod cards;
 mod collect;
 mod command;
 mod ids;
+mod live;
 mod observe;
 mod registry;
 mod result;
@@ -45,12 +46,13 @@ pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Too
 pub use service::{
     ActionService, ActionView, AnswerSource, Answered, Answering, AskLimits, Asking, Attention, BudgetView,
     ChildQuestion, Choice, DecidedProposal, Explained, GoalView, GrantView, Halted, Happened, Holders, Interrupted,
-    Interrupting, LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_QUESTION, MAX_TEXT, Made,
-    NewQuestion, NewSession, NewTask, OpenAction, OpenTurn, Parts, People, PermissionDiff, PermissionRequest,
-    PlanProposal, PlanStep, PolicySource, QuestionOption, QuestionReply, QuestionText, QuestionView, Recovered, Reply,
-    ResultProposal, Said, Saying, Settings, Settled, Signed, Submission, Submitted, Target, TaskContext, TaskView,
-    Telling, Trace, TraceNode, TurnSchema, TurnStart,
+    Interrupting, LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_OUTPUT_CHUNK, MAX_QUESTION,
+    MAX_TEXT, Made, NewQuestion, NewSession, NewTask, OpenAction, OpenTurn, OutputChunk, OutputMoved, Parts, People,
+    PermissionDiff, PermissionRequest, PlanProposal, PlanStep, PolicySource, QuestionOption, QuestionReply,
+    QuestionText, QuestionView, Recovered, Reply, ResultProposal, Said, Saying, Settings, Settled, Signed, Submission,
+    Submitted, Target, TaskContext, TaskView, Telling, Trace, TraceNode, TurnSchema, TurnStart,
 };
+pub use streams::OutputStream;
 pub use watch::{Unwatched, Watch};
 
 /// The JSON of our own types, for digests: field order is declaration order

@@ -43,3 +43,23 @@ async fn damage_is_found_before_content_looks_complete() {
     fixture.put("b", &content).await;
     assert!(fixture.read(&stored).await.unwrap() == content);
 }
+
+#[tokio::test]
+async fn parts_are_read_by_their_place() {
+    let fixture = Fixture::new();
+    let content = large();
+    let stored = fixture.put("a", &content).await;
+    let size = content.len();
+    for (offset, max) in [(0, 0), (0, 7), (5, 100_000), (LARGE - 3, 10), (size, 10), (size + 9, 10), (3, usize::MAX)] {
+        let part = fixture.store.range(&stored.uri, offset as u64, max).await.unwrap();
+        let from = offset.min(size);
+        assert!(part == content[from..from.saturating_add(max).min(size)], "{max} from {offset}");
+    }
+    fs_err::write(fixture.blob(&stored), &content[..size / 2]).unwrap();
+    let cut = fixture.store.range(&stored.uri, 0, 7).await.unwrap_err();
+    assert_eq!(cut.code(), Code::ArtifactCorrupt);
+    fs_err::remove_file(fixture.blob(&stored)).unwrap();
+    assert_eq!(fixture.store.range(&stored.uri, 0, 7).await.unwrap_err().code(), Code::ArtifactCorrupt);
+    let unknown = fixture.store.range(&"artifact/nobody/1".parse().unwrap(), 0, 7).await;
+    assert_eq!(unknown.unwrap_err().code(), Code::ArtifactUnknown);
+}

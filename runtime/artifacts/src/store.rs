@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use env_contracts::Digest;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use crate::action::ActionArtifacts;
 use crate::error::Error;
@@ -118,6 +119,31 @@ impl ArtifactStore {
                 Err(corrupt(format!("it has {} bytes instead of {}", found.meta.size, record.size)))
             }
             Ok(found) => Ok(ArtifactReader::new(record, found.into_stream(), self.folder.clone())),
+            Err(object_store::Error::NotFound { .. }) => Err(corrupt("its content is missing".into())),
+            Err(source) => Err(self.folder.error(source)),
+        }
+    }
+
+    /// At most `max` bytes of an artifact from `offset` on; none behind its end.
+    ///
+    /// A part can't be checked against the sha256 of the whole: only the length
+    /// is. Whoever needs to be sure reads all of it, with [`ArtifactStore::get`].
+    ///
+    /// # Errors
+    /// As [`ArtifactStore::get`].
+    pub async fn range(&self, uri: &ArtifactUri, offset: u64, max: usize) -> Result<Bytes, Error> {
+        let record = self.record(uri).await?;
+        let end = offset.saturating_add(max as u64).min(record.size);
+        if offset >= end {
+            return Ok(Bytes::new());
+        }
+        let corrupt = |why: String| Error::Corrupt { uri: uri.to_string(), why };
+        let options = GetOptions { range: Some(GetRange::Bounded(offset..end)), ..GetOptions::default() };
+        match self.objects.get_opts(&self.blob_path(&record.sha256), options).await {
+            Ok(found) if found.meta.size != record.size => {
+                Err(corrupt(format!("it has {} bytes instead of {}", found.meta.size, record.size)))
+            }
+            Ok(found) => found.bytes().await.map_err(|source| self.folder.error(source)),
             Err(object_store::Error::NotFound { .. }) => Err(corrupt("its content is missing".into())),
             Err(source) => Err(self.folder.error(source)),
         }

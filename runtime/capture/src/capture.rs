@@ -33,10 +33,10 @@ impl CaptureLimits {
 /// the stream goes to the spill, from its first byte on.
 pub struct Capture<W = File> {
     limits: CaptureLimits,
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
+    pub(crate) head: Vec<u8>,
+    pub(crate) tail: VecDeque<u8>,
     total: u64,
-    spill: Spill<W>,
+    pub(crate) spill: Spill<W>,
 }
 
 /// What a finished capture holds.

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 
 use super::*;
+use crate::ReadAt;
 
 /// A spill in memory that fails after `room` bytes and takes at most `step`
 /// bytes a call.
@@ -41,13 +42,49 @@ impl Write for Disk {
     }
 }
 
+impl ReadAt for Disk {
+    fn read_at(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let held = self.bytes.lock().unwrap();
+        let there = held.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
+        // Fewer than are wanted, as a file may.
+        let read = there.len().min(bytes.len()).min(self.step);
+        bytes[..read].copy_from_slice(&there[..read]);
+        Ok(read)
+    }
+}
+
+/// Reads all of a stream from everywhere while it is written: what comes is
+/// right, and what does not is neither kept nor spilled.
+fn check_reading(capture: &mut Capture<Disk>, disk: &Disk, limits: CaptureLimits, stream: &[u8], max: usize) {
+    let spilled = disk.bytes.lock().unwrap().len();
+    let tail = stream.len().saturating_sub(limits.tail).max(stream.len().min(limits.head));
+    let whole = stream.len() <= limits.head + limits.tail;
+    let there = |at: usize| at < limits.head || at < spilled || at >= tail || whole;
+    for offset in 0..=stream.len() + 1 {
+        let piece = capture.read_at(offset as u64, max);
+        let at = usize::try_from(piece.offset).unwrap();
+        assert!(piece.bytes.len() <= max);
+        if offset >= stream.len() {
+            assert_eq!((at, piece.bytes.len()), (offset, 0), "behind the end is nothing");
+            continue;
+        }
+        assert_eq!(stream[at..at + piece.bytes.len()], piece.bytes, "from {offset}");
+        assert!((offset..at).all(|missing| !there(missing)), "from {offset} to {at}");
+        let more = (at..stream.len()).take(max).take_while(|byte| there(*byte)).count();
+        assert_eq!(piece.bytes.len(), more, "from {offset}: all that stands together");
+    }
+}
+
 /// Writes `pieces` and checks everything that must hold, whatever they are.
 fn check(limits: CaptureLimits, room: usize, step: usize, pieces: &[&[u8]]) {
     let stream = pieces.concat();
     let disk = Disk::of(room, step);
     let mut capture = Capture::new(limits, disk.opener());
+    let mut written = 0;
     for piece in pieces {
         capture.write(piece);
+        written += piece.len();
+        check_reading(&mut capture, &disk, limits, &stream[..written], step + 1);
     }
     assert_eq!(capture.total(), stream.len() as u64);
     let captured = capture.finish();
@@ -143,4 +180,16 @@ fn the_spill_file_appears_only_when_the_stream_outgrows_memory() {
     assert!(path.exists());
     assert!(capture.finish().spilled.unwrap().complete);
     assert_eq!(fs_err::read(&path).unwrap(), b"abcde");
+}
+
+#[test]
+fn what_waits_in_a_buffer_is_read_from_the_file_as_well() {
+    let open: OpenSpill<io::BufWriter<File>> = Box::new(|| Ok(io::BufWriter::new(tempfile::tempfile()?)));
+    let mut capture = Capture::new(CaptureLimits { head: 2, tail: 2, spill: 6 }, Some(open));
+    capture.write(b"abcdefg");
+    assert_eq!(capture.read_at(1, 100), crate::Piece { offset: 1, bytes: b"bcdefg".to_vec() });
+    capture.write(b"hijk");
+    assert_eq!(capture.read_at(3, 100), crate::Piece { offset: 3, bytes: b"def".to_vec() }, "never glued");
+    assert_eq!(capture.read_at(6, 100), crate::Piece { offset: 9, bytes: b"jk".to_vec() });
+    assert_eq!(capture.finish().spilled.unwrap().bytes, 6, "reading changes nothing");
 }

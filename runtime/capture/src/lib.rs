@@ -24,9 +24,11 @@
 //! ```
 
 mod capture;
+mod reading;
 mod render;
 mod spill;
 
 pub use capture::{Capture, CaptureLimits, Captured};
+pub use reading::{Piece, ReadAt};
 pub use render::{Body, Rendered};
 pub use spill::{OpenSpill, Spilled};

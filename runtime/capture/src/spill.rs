@@ -66,6 +66,14 @@ impl<W: Write> Spill<W> {
         }
     }
 
+    /// The writer, and how many bytes it took, where there is one.
+    pub(crate) fn written(&mut self) -> Option<(&mut W, u64)> {
+        match self {
+            Spill::Open(Sink { writer: Some(writer), bytes, .. }) => Some((writer, *bytes)),
+            _ => None,
+        }
+    }
+
     /// Ends the spill of a stream of `total` bytes.
     pub(crate) fn finish(self, total: u64) -> Option<Spilled<W>> {
         let Spill::Open(mut sink) = self else {

@@ -13,6 +13,7 @@ use super::looking;
 use super::standing::{self, Standing};
 use super::submission::{Asking, Edit, Kept, Submission};
 use super::{ActionService, Parts, Submitted};
+use crate::live::Listed;
 use crate::observe::{Refusal, Story};
 use crate::registry::Tool;
 use crate::watch::Watch;
@@ -39,6 +40,8 @@ pub(super) struct Flight {
     pub(super) proposing: bool,
     /// What it is to another action, where it belongs to one.
     pub(super) companion: Option<Companion>,
+    /// Lists its run for whoever follows it, until its end is written down.
+    pub(super) live: Option<Listed>,
 }
 
 /// What comes next.
@@ -111,6 +114,7 @@ impl Flight {
             told: None,
             proposing: false,
             companion: None,
+            live: None,
         })
     }
 
@@ -152,6 +156,7 @@ impl Flight {
             told: None,
             proposing: false,
             companion: None,
+            live: None,
         })
     }
 
@@ -178,8 +183,8 @@ impl Flight {
         let Some(action) = known else { return Ok(()) };
         let told = self.told.take();
         let drift = std::mem::take(&mut self.drift);
-        let (proposing, companion) = (self.proposing, self.companion);
-        *self = Self { told, drift, proposing, companion, ..Self::of(parts, action, self.asking)? };
+        let (proposing, companion, live) = (self.proposing, self.companion, self.live.take());
+        *self = Self { told, drift, proposing, companion, live, ..Self::of(parts, action, self.asking)? };
         Ok(())
     }
 }

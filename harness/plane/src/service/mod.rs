@@ -21,6 +21,7 @@ mod interrupting;
 mod journal;
 mod looking;
 mod offers;
+mod output;
 mod people;
 mod permission;
 mod preview;
@@ -53,6 +54,7 @@ pub(crate) use granting::describe;
 pub use halting::Halted;
 pub use interrupting::{Interrupted, Interrupting, MAX_GRACE, Target};
 pub use looking::ActionView;
+pub use output::{MAX_OUTPUT_CHUNK, OutputChunk, OutputMoved};
 pub use people::{People, Signed};
 pub use permission::PermissionRequest;
 pub use questions::{
@@ -83,6 +85,7 @@ use glovebox_runtime::{Admission, Authority, Clock, Runtime, Stop};
 use glovebox_store::{Condition, Conflict, Store};
 
 use crate::ids::IdSource;
+use crate::live::Live;
 use crate::registry::{Registry, Tool};
 use crate::slots::Slots;
 use crate::watch::Watch;
@@ -134,6 +137,7 @@ pub struct Parts {
 pub struct ActionService {
     parts: Arc<Parts>,
     slots: Slots,
+    live: Live,
     /// Whether people see all of their tenant here.
     overseeing: bool,
 }
@@ -150,7 +154,7 @@ pub enum Submitted {
 impl ActionService {
     /// The service over these parts.
     pub fn new(parts: Parts) -> Self {
-        Self { slots: Slots::new(&parts.run_root), parts: Arc::new(parts), overseeing: false }
+        Self { slots: Slots::new(&parts.run_root), parts: Arc::new(parts), live: Live::default(), overseeing: false }
     }
 
     /// Which capabilities there are.

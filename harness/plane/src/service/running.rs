@@ -51,6 +51,7 @@ impl ActionService {
         })?;
         let permit = parts.authority.permit(&bound.digest);
         let streams = Streams::new(&run_dir, contract.limits.output.unwrap_or_default().0);
+        flight.live = Some(self.live.list(&flight.principal, flight.journal.id(), &streams));
         let wall = contract.limits.wall.unwrap_or_default().0;
         watch.phase("running");
         // A stop of its own: that of the caller may be others' too.

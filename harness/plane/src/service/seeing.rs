@@ -37,7 +37,7 @@ impl ActionService {
     }
 
     /// Whether somebody may look at what another asked for in the same tenant.
-    fn looks_at_action(&self, principal: &Principal, of: &Principal) -> bool {
+    pub(super) fn looks_at_action(&self, principal: &Principal, of: &Principal) -> bool {
         self.oversees(principal) || asked(principal, of)
     }
 

@@ -13,6 +13,7 @@ mod decisions;
 mod deeds;
 mod edits;
 mod fake;
+mod following;
 mod followups;
 mod forged;
 mod goals;
