@@ -201,7 +201,7 @@ fn what_can_change_nothing_is_followed_before_it_is_written_down() {
 fn what_is_not_kept_is_said_and_never_glued() {
     const TOTAL: usize = 600_000;
     const SPILLED: usize = 300 << 10;
-    let stream: Vec<u8> = (0..TOTAL).map(|at| (at % 251) as u8).collect();
+    let stream: Vec<u8> = (0..251_u8).cycle().take(TOTAL).collect();
     let house = House::of(&Setup::of(&[&spilling("300KiB")]).rules(ALLOW));
     let tool = told(&house);
     let run = send(&house, |_| {});

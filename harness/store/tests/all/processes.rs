@@ -54,14 +54,15 @@ async fn two_processes_never_win_the_same_version() {
 /// process wrote them: otherwise whoever goes on from there would miss some.
 #[tokio::test]
 async fn what_processes_record_has_one_order_without_gaps() {
-    const EACH: u64 = 400;
+    const EACH: u32 = 400;
+    const ALL: u64 = 2 * EACH as u64;
     let name = "processes::what_processes_record_has_one_order_without_gaps";
     if let Some(folder) = child::folder() {
         let store = Sqlite::open(&folder, &Options::default()).unwrap();
         let own = store.holder().to_string();
         for n in 0..EACH {
             // Commits that are refused take no place away.
-            let action = action(&log(&own), numbered(&own, n as usize).as_str());
+            let action = action(&log(&own), &format!("{own}-{n}"));
             store.commit(request(&action)).await.unwrap();
             assert!(store.commit(request(&action)).await.is_err());
         }
@@ -70,7 +71,7 @@ async fn what_processes_record_has_one_order_without_gaps() {
     let fresh = Fresh::new();
     let mut children: Vec<_> = (0..2).map(|_| child::again(name, fresh.folder.path()).spawn().unwrap()).collect();
     let mut after = 0;
-    while after < 2 * EACH {
+    while after < ALL {
         let page = fresh.store.recorded(after, 64).unwrap();
         for event in &page {
             after += 1;
@@ -79,11 +80,11 @@ async fn what_processes_record_has_one_order_without_gaps() {
         if page.is_empty() {
             let ended = children.iter_mut().all(|child| child.try_wait().unwrap().is_some());
             let newest = fresh.store.last_recorded().unwrap();
-            assert!(newest >= after && (!ended || newest > after || after == 2 * EACH), "they ended at {after}");
+            assert!(newest >= after && (!ended || newest > after || after == ALL), "they ended at {after}");
         }
     }
     assert!(children.iter_mut().all(|child| child.wait().unwrap().success()));
-    assert_eq!(fresh.store.last_recorded().unwrap(), 2 * EACH);
+    assert_eq!(fresh.store.last_recorded().unwrap(), ALL);
 }
 
 /// Who commits runs other tasks besides, and so is not held up by a process that
