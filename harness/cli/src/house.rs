@@ -5,12 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use env_contracts::{Assurance, ByteSize, Ceiling, Code, Name, Observation, Problem, Profiles, Span};
+use env_contracts::{ByteSize, Ceiling, Code, Observation, Problem, Profiles, Span};
 use glovebox_artifacts::ArtifactStore;
-use glovebox_identity::{Approvers, Signature, Statement};
-use glovebox_plane::{
-    ActionService, LivePolicy, Parts, People, PolicySource, Registry, Settings, Submitted, TimeOrderedIds,
-};
+use glovebox_plane::{ActionService, LivePolicy, Parts, PolicySource, Registry, Settings, Submitted, TimeOrderedIds};
 use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, read_plain};
 use glovebox_server::Tenants;
 use glovebox_store::{Options, Sqlite};
@@ -20,6 +17,7 @@ use crate::commands::files::MAX_TEXT;
 use crate::config::{Config, Count, Origin, trusted};
 use crate::nobody::Nobody;
 use crate::places::{Places, protect};
+use crate::registered::Registered;
 use crate::values::Ttl;
 use crate::who::id;
 use crate::{builtin, profiles};
@@ -179,13 +177,18 @@ impl Assembly {
     fn of(&self, config: &Config, tenant: &Name) -> Result<ActionService, Problem> {
         let places = &self.places;
         let (runtime, authority) = Runtime::new(self.backends.clone());
+        let people = Registered {
+            approvers: approvers_path(config),
+            credentials: credentials_path(config),
+            witness: places.witness(),
+        };
         let artifacts = ArtifactStore::open(&places.artifacts(), tenant.as_str());
         Ok(ActionService::new(Parts {
             registry: self.registry.clone(),
             profiles: self.profiles.clone(),
             ceiling: self.ceiling.clone(),
             policy: self.policy.clone(),
-            people: Arc::new(Registered { path: approvers_path(config) }),
+            people: Arc::new(people),
             store: self.store.clone(),
             holders: self.store.clone(),
             runtime,
@@ -321,31 +324,9 @@ pub(crate) fn approvers_path(config: &Config) -> PathBuf {
     config.entry("approvers").0.into()
 }
 
-/// The file of who may call at the HTTP door.
+/// The file of those who may call at a door.
 pub(crate) fn credentials_path(config: &Config) -> PathBuf {
     config.entry("credentials").0.into()
-}
-
-/// Those who approve by passphrase, read anew each time: who was removed
-/// counts no more.
-struct Registered {
-    path: PathBuf,
-}
-
-impl People for Registered {
-    fn known(&self) -> Result<Vec<(Name, Assurance)>, Problem> {
-        let approvers = Approvers::load(&self.path).map_err(|error| Problem::of(&error))?;
-        Ok(approvers.list().iter().map(|record| (record.name.clone(), Assurance::ConsoleLogin)).collect())
-    }
-
-    fn verify(&self, name: &Name, statement: &Statement, signature: &Signature) -> Result<(), Problem> {
-        let approvers = Approvers::load(&self.path).map_err(|error| Problem::of(&error))?;
-        if !approvers.list().iter().any(|record| record.name == *name) {
-            let message = format!("`{name}` is no approver any more, and what they answered counts no more");
-            return Err(Problem::new(Code::ApproverUnknown, message));
-        }
-        approvers.verify(name, statement, signature).map_err(|error| Problem::of(&error))
-    }
 }
 
 /// What all actions of this state folder together may use.

@@ -14,6 +14,7 @@ mod places;
 mod print;
 mod profiles;
 mod progress;
+mod registered;
 mod table;
 mod terminal;
 mod values;
@@ -113,6 +114,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Inbox(args) => commands::serve::inbox(&args, &config),
         Command::Permission(command) => commands::permission::run(command, &config),
         Command::Approver(command) => commands::approver::run(command, &config),
+        Command::Token(command) => commands::token::run(command, &config),
         Command::Stop(args) => commands::stop::run(&args, &config),
         Command::Tool(command) => commands::tool::run(command, &config),
         Command::Contract(command) => commands::contract::run(command, &config),

@@ -83,6 +83,11 @@ impl Places {
         self.state.join("logins.toml")
     }
 
+    /// The key with which this service vouches for who answered.
+    pub(crate) fn witness(&self) -> PathBuf {
+        self.state.join("witness-key.toml")
+    }
+
     /// Space that is given back when everything has to stop on a full disk.
     fn reserve(&self) -> PathBuf {
         self.state.join("reserve")
@@ -133,7 +138,9 @@ impl Places {
 pub(crate) fn protect(config: &Config, places: &Places) -> Vec<PathBuf> {
     let configuration = crate::config::file_path();
     let mut paths = vec![places.state.clone(), configuration.clone()];
-    paths.extend(["ceiling", "policy", "profiles", "approvers", "credentials"].map(|key| PathBuf::from(config.entry(key).0)));
+    paths.extend(
+        ["ceiling", "policy", "profiles", "approvers", "credentials"].map(|key| PathBuf::from(config.entry(key).0)),
+    );
     // The folder that is ours alone, also before there is a file in it.
     paths.extend(configuration.parent().filter(|folder| folder.ends_with("glovebox")).map(Into::into));
     // Without a home there is no such place; an empty path would be every one.

@@ -19,7 +19,7 @@ impl FromStr for Ttl {
 }
 
 /// An agent and its version, or nobody.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Agent(pub(crate) Option<(Name, Option<Version>)>);
 
 impl FromStr for Agent {

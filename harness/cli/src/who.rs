@@ -12,11 +12,16 @@ use crate::values::{Agent, Word};
 pub(crate) fn principal() -> Principal {
     Principal {
         tenant: name(TENANT.to_owned()),
-        user: name(format!("uid-{}", rustix::process::geteuid().as_raw())),
+        user: user(rustix::process::geteuid().as_raw()),
         agent: None,
         agent_version: None,
         chain: Vec::new(),
     }
+}
+
+/// What a user of this machine is called.
+pub(crate) fn user(uid: u32) -> Name {
+    name(format!("uid-{uid}"))
 }
 
 /// Who asks: the user, or an agent on their behalf where the caller says so.

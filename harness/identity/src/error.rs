@@ -59,6 +59,10 @@ pub enum IdentityError {
     /// There is none of this name.
     #[error("there is no credential `{0}`")]
     NoCredential(Name),
+    /// There is none, in force, that tells this person from the user that we
+    /// run as.
+    #[error("no credential says which other user of the machine `{0}` is")]
+    NotSeparate(Name),
     /// The passphrase is too easy to guess, or too long.
     #[error("the passphrase {0}")]
     Passphrase(String),
@@ -85,7 +89,7 @@ impl Diagnose for IdentityError {
             Self::Unknown(_) => Code::ApproverUnknown,
             Self::Credential(_) => Code::Usage,
             Self::CredentialTaken(_) => Code::CredentialConflict,
-            Self::NoCredential(_) => Code::CredentialUnknown,
+            Self::NoCredential(_) | Self::NotSeparate(_) => Code::CredentialUnknown,
             Self::Passphrase(_) => Code::PassphraseWeak,
             Self::Wrong => Code::CredentialWrong,
             Self::Signature { .. } => Code::SignatureInvalid,

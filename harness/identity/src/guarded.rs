@@ -27,6 +27,8 @@ const OTHERS_OF_ROOT: u32 = 0o037;
 pub(crate) struct Guarded {
     path: PathBuf,
     code: Code,
+    /// Whether a service in its group may read it where root owns it.
+    shared: bool,
 }
 
 /// Which file was read: none, or one that is kept open, so that no other can
@@ -56,7 +58,12 @@ impl State {
 impl Guarded {
     /// The file at this path; `code` is what faults of it are called.
     pub(crate) fn new(path: &Path, code: Code) -> Self {
-        Self { path: path.to_owned(), code }
+        Self { path: path.to_owned(), code, shared: true }
+    }
+
+    /// The same, where no group may read it, whoever owns it.
+    pub(crate) fn alone_with(path: &Path, code: Code) -> Self {
+        Self { shared: false, ..Self::new(path, code) }
     }
 
     /// What it holds; `None` if it is not there.
@@ -143,7 +150,7 @@ impl Guarded {
     fn alone(&self, meta: &std::fs::Metadata) -> Result<(), IdentityError> {
         let path = &self.path;
         self.owned(path, meta.uid())?;
-        let others = if meta.uid() == 0 { OTHERS_OF_ROOT } else { OTHERS };
+        let others = if self.shared && meta.uid() == 0 { OTHERS_OF_ROOT } else { OTHERS };
         if meta.mode() & others == 0 {
             return Ok(());
         }

@@ -48,11 +48,13 @@ mod credentials;
 mod error;
 mod framed;
 mod guarded;
+mod keyfile;
 mod keys;
 mod passphrase;
 mod record;
 mod statement;
 mod token;
+mod witness;
 
 pub use approvers::{Approver, Approvers};
 pub use checkpoint::CheckpointKey;
@@ -64,3 +66,4 @@ pub use passphrase::{LANES, LONGEST, MEMORY, MIN_DIFFERENT, PASSES, SHORTEST};
 pub use record::{Algorithm, Derivation, Record};
 pub use statement::Statement;
 pub use token::{PREFIX as TOKEN_PREFIX, Token};
+pub use witness::{Witness, WitnessKey};

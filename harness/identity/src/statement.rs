@@ -7,8 +7,13 @@ use crate::framed::Framed;
 /// The domain of the bytes: a signature over anything else is none over this.
 const DOMAIN: &str = "glovebox/decision/v1";
 
-/// What an approver signs: everything that a decision consists of. The
-/// approver's name is added by who signs, and by who verifies.
+/// The domain of what a service vouches for: no approver's signature is one of
+/// a service's, and none of a service's an approver's.
+const WITNESSED: &str = "glovebox/witnessed/v1";
+
+/// What an approver signs, and what a service vouches for: everything that a
+/// decision consists of. The name of whose it is is added by who signs, and by
+/// who verifies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// The approval that is answered.
@@ -35,13 +40,21 @@ pub struct Statement {
 impl Statement {
     /// The bytes that this approver signs.
     pub(crate) fn bytes(&self, approver: &Name) -> Vec<u8> {
+        self.framed(Framed::new(DOMAIN).part("approver", approver.as_str()))
+    }
+
+    /// The bytes that a service signs when this person answered.
+    pub(crate) fn witnessed(&self, person: &Name) -> Vec<u8> {
+        self.framed(Framed::new(WITNESSED).part("person", person.as_str()))
+    }
+
+    fn framed(&self, whose: Framed) -> Vec<u8> {
         let verdict = match self.verdict {
             Verdict::Allow => "allow",
             Verdict::Deny => "deny",
             Verdict::Ask => "ask",
         };
-        Framed::new(DOMAIN)
-            .part("approver", approver.as_str())
+        whose
             .part("approval", self.approval.as_str())
             .part("action", self.action.as_str())
             .part("plan", self.plan.as_str())

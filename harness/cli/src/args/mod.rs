@@ -7,6 +7,7 @@ mod people;
 mod run;
 mod serve;
 mod tasks;
+mod token;
 mod tool;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub(crate) use people::*;
 pub(crate) use run::*;
 pub(crate) use serve::*;
 pub(crate) use tasks::*;
+pub(crate) use token::*;
 pub(crate) use tool::*;
 
 /// Runs untrusted tool code, inside what its Environment Contract names.
@@ -112,6 +114,12 @@ pub(crate) enum Command {
     /// Say who may approve by passphrase.
     #[command(subcommand, after_help = "Examples:\n  glovebox approver add mira\n  glovebox approver list")]
     Approver(ApproverCommand),
+    /// Say who may call at a door, and as whom.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox token add ci --role agent --agent builder --expires 30d\n  glovebox token list\n  glovebox token remove ci"
+    )]
+    Token(TokenCommand),
     /// Check, test and explain the policy.
     #[command(
         subcommand,
@@ -172,6 +180,7 @@ impl Command {
             Self::Inbox(_) => "inbox",
             Self::Permission(PermissionCommand::Request(_)) => "permission request",
             Self::Approver(command) => command.path(),
+            Self::Token(command) => command.path(),
             Self::Policy(command) => command.path(),
             Self::Audit(command) => command.path(),
             Self::Db(command) => command.path(),
@@ -204,6 +213,7 @@ impl Command {
             Self::Inbox(args) => args.json,
             Self::Permission(PermissionCommand::Request(args)) => args.json,
             Self::Approver(command) => command.json(),
+            Self::Token(command) => command.json(),
             Self::Policy(command) => command.json(),
             Self::Audit(command) => command.json(),
             Self::Db(command) => command.json(),

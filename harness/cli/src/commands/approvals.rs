@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use env_contracts::{Code, Id, Name, Principal, Problem, Scope};
 use glovebox_events::{ApprovalState, Reviewed};
 use glovebox_identity::Approvers;
-use glovebox_plane::{ActionService, Answering, Card, CardOffer, Reply, Settled, Signed};
+use glovebox_plane::{ActionService, Answering, Card, CardOffer, Key, Reply, Settled, Signed};
 
 use super::action::{recover, when};
 use super::{asking, files, printed, run};
@@ -303,7 +303,7 @@ fn answer(args: &AnswerArgs, answer: Answering, config: &Config) -> Result<ExitC
         None => None,
     };
     let principal = who::requester_of_answers(config);
-    let by = Signed { principal: &principal, key: key.as_ref(), channel: asking::channel("cli") };
+    let by = Signed { principal: &principal, key: key.as_ref().map(Key::Own), channel: asking::channel("cli") };
     let reply = Reply { approval, seen: args.plan.clone(), answer, words: args.say.clone() };
     let settled = house::tokio_runtime()?.block_on(service.answer(by, reply))?;
     if args.json {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use env_contracts::{Code, Id, Name, Problem};
 use glovebox_identity::{Approver, Approvers};
-use glovebox_plane::{ActionService, Answering, Asking, Card, Reply, Signed, Watch};
+use glovebox_plane::{ActionService, Answering, Asking, Card, Key, Reply, Signed, Watch};
 use glovebox_runtime::job::Frame;
 
 use super::approvals::{card_lines, lasts};
@@ -203,9 +203,7 @@ impl Question {
                 // Somebody who is more than a user of this machine has to say so.
                 let known = Approvers::load(&self.approvers).map_err(|error| Problem::of(&error))?;
                 if known.list().is_empty() {
-                    return Err(problem.with_help(
-                        "this needs somebody who answers by passphrase: `glovebox approver add NAME` registers one",
-                    ));
+                    return Err(problem);
                 }
                 let typed = keyboard.line("this needs a passphrase; your name: ", || self.needed());
                 let Typed::Line(name) = typed.map_err(unread)? else { return Ok(()) };
@@ -213,7 +211,7 @@ impl Question {
                 let typed = keyboard.secret(PASSPHRASE, || self.needed());
                 let Typed::Line(passphrase) = typed.map_err(unread)? else { return Ok(()) };
                 let key = known.unlock(&name, &passphrase).map_err(|error| Problem::of(&error))?;
-                self.runtime.block_on(self.service.answer(by(Some(&key)), reply(words))).map(drop)
+                self.runtime.block_on(self.service.answer(by(Some(Key::Own(&key))), reply(words))).map(drop)
             }
             answered => answered.map(drop),
         }

@@ -26,6 +26,7 @@ pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod stop;
 pub(crate) mod task;
+pub(crate) mod token;
 pub(crate) mod tool;
 pub(crate) mod trace;
 pub(crate) mod turn;

@@ -245,6 +245,7 @@ fn every_list_and_show_is_json_for_programs() {
         &["grants", "list"],
         &["grants", "list", "--all"],
         &["approver", "list"],
+        &["token", "list"],
         &["policy", "check"],
         &["policy", "test"],
         &["audit", "verify"],

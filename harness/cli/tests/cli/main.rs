@@ -20,5 +20,6 @@ mod stopping;
 mod support;
 mod tasks;
 mod terminal;
+mod tokens;
 mod tools;
 mod typed;

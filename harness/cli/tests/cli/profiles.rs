@@ -137,6 +137,8 @@ fn what_is_for_people_is_refused_to_an_agent() {
     for args in [
         &["approver", "add", "eve", "--passphrase-stdin"][..],
         &["approver", "remove", "mira"],
+        &["token", "add", "eve", "--role", "operator"],
+        &["token", "remove", "eve"],
         &["audit", "export"],
         &["audit", "checkpoint", "--key", &key],
         &["db", "backup", &backup],

@@ -143,6 +143,33 @@ fn a_row_can_not_lower_what_an_answer_has_to_show() {
     assert_ne!(Asked::of(&ran).approval, asked.approval, "it is asked anew");
 }
 
+/// Who can write the database makes nobody another user of the machine.
+#[test]
+fn a_row_that_says_that_another_user_answered_counts_for_nothing() {
+    let house = House::with_mira();
+    let genuine = house.that_mira_approved().approval.unwrap().answer.unwrap();
+    let forged = |exit: i32, code: &str| {
+        let asked = house.asks_to_delete();
+        let mut answer = genuine.clone();
+        house.forges(&asked, |action| {
+            let approval = action.approval.as_mut().unwrap();
+            (answer.approval, answer.seen) = (approval.id.clone(), approval.digest.clone());
+            answer.by.assurance = env_contracts::Assurance::SeparateUser;
+            (approval.state, approval.answer) = (ApprovalState::Approved, Some(answer));
+            (action.state, action.version) = (ActionState::Authorized, action.version + 1);
+        });
+        let ended = ended(&house.resumes(&asked.action));
+        assert_eq!((ended.0, ended.1.as_str()), (exit, code), "{}", ended.2);
+    };
+    // Where no service ever vouched for anybody, where nobody is another user,
+    // and where somebody is whom it did not vouch for.
+    forged(2, "key-invalid");
+    glovebox_identity::WitnessKey::open(&house.state().join("witness-key.toml")).unwrap();
+    forged(2, "credential-unknown");
+    house.run(&["token", "add", "mira", "--role", "approver", "--user", "mira", "--peer-uid", "4000000011"]).ok();
+    forged(29, "signature-invalid");
+}
+
 #[test]
 fn a_tool_can_not_be_replaced_under_its_name() {
     let house = House::with_mira();

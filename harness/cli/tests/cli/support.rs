@@ -12,6 +12,7 @@ pub(crate) struct House {
 }
 
 /// What the program did.
+#[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,

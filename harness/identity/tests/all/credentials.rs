@@ -17,7 +17,7 @@ fn list() -> (tempfile::TempDir, PathBuf, Credentials) {
     (folder, path, credentials)
 }
 
-fn new(called: &str, role: Role) -> New {
+pub(crate) fn new(called: &str, role: Role) -> New {
     New {
         name: name(called),
         role,

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use env_contracts::{Digest, Verdict};
-use glovebox_identity::{Approvers, CheckpointKey, Credentials, Statement};
+use glovebox_identity::{Approvers, CheckpointKey, Credentials, Statement, WitnessKey};
 
 use crate::name;
 
@@ -23,13 +23,8 @@ fn signatures() -> Vec<String> {
     include_str!("../../golden/signatures.v1").lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
 }
 
-/// Approvals are verified over years and machines: the bytes are fixed.
-#[test]
-fn a_passphrase_and_a_decision_yield_the_signature_that_they_always_did() {
-    let (_folder, path) = copy("approvers.v1.toml");
-    let approvers = Approvers::load(&path).unwrap();
-    let mira = approvers.unlock(&name("mira"), PASSPHRASE).unwrap();
-    let whole = Statement {
+pub(crate) fn statement() -> Statement {
+    Statement {
         approval: "ap-1".parse().unwrap(),
         action: "ac-1".parse().unwrap(),
         plan: Digest::of(b"plan"),
@@ -39,7 +34,16 @@ fn a_passphrase_and_a_decision_yield_the_signature_that_they_always_did() {
         delta: Some(Digest::of(b"delta")),
         words: Some(Digest::of(b"words")),
         decided_at_ms: 1_800_000_000_000,
-    };
+    }
+}
+
+/// Approvals are verified over years and machines: the bytes are fixed.
+#[test]
+fn a_passphrase_and_a_decision_yield_the_signature_that_they_always_did() {
+    let (_folder, path) = copy("approvers.v1.toml");
+    let approvers = Approvers::load(&path).unwrap();
+    let mira = approvers.unlock(&name("mira"), PASSPHRASE).unwrap();
+    let whole = statement();
     let bare = Statement { verdict: Verdict::Deny, delta: None, words: None, ..whole.clone() };
     assert_eq!([mira.sign(&whole).to_string(), mira.sign(&bare).to_string()], signatures()[..2]);
 }
@@ -49,6 +53,14 @@ fn a_key_signs_a_checkpoint_as_it_always_did() {
     let (_folder, path) = copy("checkpoint-key.v1.toml");
     let key = CheckpointKey::load(&path).unwrap();
     assert_eq!(key.sign(b"heads").to_string(), signatures()[2]);
+}
+
+#[test]
+fn a_service_vouches_as_it_always_did() {
+    let (_folder, path) = copy("witness-key.v1.toml");
+    let noor = crate::witness::noor();
+    let key = WitnessKey::load(&path).unwrap();
+    assert_eq!(key.of(&noor).unwrap().sign(&statement()).to_string(), signatures()[3]);
 }
 
 /// Who was let in is let in.

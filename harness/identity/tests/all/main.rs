@@ -8,6 +8,7 @@ mod credentials;
 mod files;
 mod golden;
 mod statements;
+mod witness;
 
 use std::path::PathBuf;
 

@@ -60,7 +60,7 @@ impl People for Nobody {
         Ok(Vec::new())
     }
 
-    fn verify(&self, _: &Name, _: &Statement, _: &Signature) -> Result<(), Problem> {
+    fn verify(&self, _: &Name, _: env_contracts::Assurance, _: &Statement, _: &Signature) -> Result<(), Problem> {
         unreachable!("nobody signs here")
     }
 }

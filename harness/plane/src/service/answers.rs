@@ -42,20 +42,32 @@ impl ActionService {
             let own = policy.classes_of(name.as_str(), *assurance, &action.principal);
             own.iter().any(|class| approval.classes.contains(class))
         };
-        let known: Vec<String> =
-            self.parts.people.known()?.iter().filter(|known| may(known)).map(|(name, _)| name.to_string()).collect();
-        Ok(match known.split_first() {
-            Some((first, [])) => {
-                format!("`{first}` may, by passphrase: `glovebox approvals approve {id} --as {first}`")
-            }
-            Some((first, more)) => format!(
-                "`{first}` may, or {}, by passphrase: `glovebox approvals approve {id} --as {first}`",
-                more.join(", ")
-            ),
-            None => "nobody who may is registered: `glovebox approver add NAME` registers somebody, and the policy's \
-                     `approvers.toml` says in which class they are"
-                .to_owned(),
-        })
+        let known = self.parts.people.known()?;
+        let (login, others): (Vec<_>, Vec<_>) =
+            known.iter().filter(|known| may(known)).partition(|(_, assurance)| *assurance == Assurance::ConsoleLogin);
+        let names = |known: Vec<&(Name, Assurance)>| {
+            let names: Vec<String> = known.iter().map(|(name, _)| format!("`{name}`")).collect();
+            names.join(" or ")
+        };
+        let mut ways = Vec::new();
+        if let Some((first, _)) = login.first() {
+            let command = format!("`glovebox approvals approve {id} --as {first}`");
+            ways.push(format!("{} may, by passphrase: {command}", names(login)));
+        }
+        if !others.is_empty() {
+            ways.push(format!(
+                "{} may, as the user of this machine that they are, through `glovebox serve`",
+                names(others)
+            ));
+        }
+        if ways.is_empty() {
+            return Ok(
+                "nobody who may is registered: `glovebox approver add NAME` registers somebody, and the policy's \
+                       `approvers.toml` says in which class they are"
+                    .to_owned(),
+            );
+        }
+        Ok(ways.join("; "))
     }
 
     pub(super) fn answer_of(
@@ -104,7 +116,7 @@ impl ActionService {
                     flight.journal.payload(PayloadRole::Edit, &edit)
                 });
                 let mut answer = blank(offer.id.clone(), offer.answer, offer.scope, offer.control, edit);
-                if let Some(key) = by.key {
+                if let Some(key) = &by.key {
                     let signed = statement(flight.action(), approval, &answer).map(|statement| key.sign(&statement));
                     answer.signature = signed.map(|signature| signature.to_string());
                 }

@@ -55,7 +55,7 @@ pub use halting::Halted;
 pub use interrupting::{Interrupted, Interrupting, MAX_GRACE, Target};
 pub use looking::ActionView;
 pub use output::{MAX_OUTPUT_CHUNK, OutputChunk, OutputMoved};
-pub use people::{People, Signed};
+pub use people::{Key, People, Signed};
 pub use permission::PermissionRequest;
 pub use questions::{
     AnswerSource, Answered, Answering as QuestionReply, Asking as NewQuestion, MAX_ANSWER, MAX_OPTION, MAX_QUESTION,

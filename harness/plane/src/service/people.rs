@@ -3,7 +3,7 @@
 use env_contracts::digest::Hasher;
 use env_contracts::{Assurance, Code, Digest, Name, OutcomeKind, Principal, Problem, Verdict};
 use glovebox_events::{Action, Answer, Answered, Approval, Offer};
-use glovebox_identity::{Approver, Signature, Statement};
+use glovebox_identity::{Approver, Signature, Statement, Witness};
 
 use super::ActionService;
 use super::flight::Halt;
@@ -19,11 +19,65 @@ pub trait People: Send + Sync {
     /// Those of where it is kept.
     fn known(&self) -> Result<Vec<(Name, Assurance)>, Problem>;
 
-    /// Whether this person signed this.
+    /// Whether this is signed as an answer of this person's has to be that
+    /// claims this assurance: by the person, or by the service that vouches
+    /// for them.
     ///
     /// # Errors
-    /// `signature-invalid`, and those of where it is kept.
-    fn verify(&self, name: &Name, statement: &Statement, signature: &Signature) -> Result<(), Problem>;
+    /// `signature-invalid`, also for an assurance that nothing here can show,
+    /// and those of where it is kept.
+    fn verify(
+        &self,
+        name: &Name,
+        assurance: Assurance,
+        statement: &Statement,
+        signature: &Signature,
+    ) -> Result<(), Problem>;
+}
+
+/// What signs an answer.
+#[derive(Clone, Copy)]
+pub enum Key<'a> {
+    /// The person's own, unlocked.
+    Own(&'a Approver),
+    /// The service's, which vouches for a caller whom the kernel tells from
+    /// the service's user.
+    Witness(&'a Witness<'a>),
+}
+
+impl<'a> From<&'a Approver> for Key<'a> {
+    fn from(key: &'a Approver) -> Self {
+        Self::Own(key)
+    }
+}
+
+impl<'a> From<&'a Witness<'a>> for Key<'a> {
+    fn from(witness: &'a Witness<'a>) -> Self {
+        Self::Witness(witness)
+    }
+}
+
+impl Key<'_> {
+    fn name(&self) -> &Name {
+        match self {
+            Self::Own(key) => key.name(),
+            Self::Witness(witness) => witness.person(),
+        }
+    }
+
+    fn assurance(&self) -> Assurance {
+        match self {
+            Self::Own(_) => Assurance::ConsoleLogin,
+            Self::Witness(_) => Assurance::SeparateUser,
+        }
+    }
+
+    pub(super) fn sign(&self, statement: &Statement) -> Signature {
+        match self {
+            Self::Own(key) => key.sign(statement),
+            Self::Witness(witness) => witness.sign(statement),
+        }
+    }
 }
 
 /// Who answers, with what shows it.
@@ -31,19 +85,19 @@ pub struct Signed<'a> {
     /// The user as the channel knows them; an agent in it means that it is
     /// none who may answer.
     pub principal: &'a Principal,
-    /// The person's unlocked key. `None`: only the channel speaks for them.
-    pub key: Option<&'a Approver>,
+    /// What signs for them. `None`: only the channel speaks for them.
+    pub key: Option<Key<'a>>,
     /// Through which door.
     pub channel: Name,
 }
 
 impl Signed<'_> {
     pub(super) fn name(&self) -> Name {
-        self.key.map_or_else(|| self.principal.user.clone(), |key| key.name().clone())
+        self.key.as_ref().map_or_else(|| self.principal.user.clone(), |key| key.name().clone())
     }
 
     pub(super) fn assurance(&self) -> Assurance {
-        if self.key.is_some() { Assurance::ConsoleLogin } else { Assurance::SameUser }
+        self.key.as_ref().map_or(Assurance::SameUser, Key::assurance)
     }
 }
 
@@ -128,13 +182,13 @@ impl ActionService {
         match answer.by.assurance {
             // It claims nothing that a signature could show.
             Assurance::SameUser => Ok(()),
-            Assurance::ConsoleLogin => {
+            assurance @ (Assurance::ConsoleLogin | Assurance::SeparateUser) => {
                 let statement = statement(action, approval, answer).ok_or_else(|| forged("it was not offered"))?;
                 let signature = answer.signature.as_deref().ok_or_else(|| forged("it is not signed"))?;
                 let signature: Signature = signature.parse().map_err(|_| forged("its signature is none"))?;
-                self.parts.people.verify(&answer.by.name, &statement, &signature)
+                self.parts.people.verify(&answer.by.name, assurance, &statement, &signature)
             }
-            Assurance::SeparateUser | Assurance::Passkey => Err(forged("nothing here can show that")),
+            Assurance::Passkey => Err(forged("nothing here can show that")),
         }
     }
 }

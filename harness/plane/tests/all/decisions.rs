@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use env_contracts::{ApprovalNeed, Code, OutcomeKind};
-use glovebox_plane::{Asking, Submitted};
+use glovebox_plane::{Asking, Key, Submitted};
 
 use crate::fake::WRITE;
-use crate::house::{House, Setup, agent, approval, done, name, offered, person};
-use crate::people::mira;
+use crate::house::{CLASSES, House, Setup, agent, approval, done, name, offered, person};
+use crate::people::{mira, noor};
 
 const RULES: &[(&str, &str)] = &[
     ("allow", "permit (principal, action, resource);"),
@@ -20,12 +20,20 @@ const RULES: &[(&str, &str)] = &[
          when { context has approval && context.approval.at_least.contains(\"console-login\") };",
     ),
     (
+        "separate",
+        "permit (principal, action, resource) \
+         when { context has approval && context.approval.at_least.contains(\"separate-user\") };",
+    ),
+    (
         "deny",
         "permit (principal, action, resource);\n\
          @id(\"never\") forbid (principal, action, resource) when { context.effects == \"external\" };",
     ),
     ("none", "permit (principal, action, resource) when { context.effects == \"none\" };"),
 ];
+
+/// Who answers from an account of their own.
+const ACCOUNT: &str = "[classes.account]\nsubjects = [\"*\"]\nassurance = \"separate-user\"\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
@@ -34,7 +42,33 @@ enum Said {
     OnceWithKey,
     Decline,
     DeclineWithKey,
+    OnceAsAnotherUser,
+    DeclineAsAnotherUser,
     OnceByAnAgent,
+    OnceByAnAgentOfAnotherUser,
+}
+
+impl Said {
+    /// What it is worth at the least, as rules spell it; nothing at all if an
+    /// agent says it.
+    fn worth(self, rule: &str) -> bool {
+        let assurance = match self {
+            Self::Nothing | Self::OnceByAnAgent | Self::OnceByAnAgentOfAnotherUser => return false,
+            Self::Once | Self::Decline => 0,
+            Self::OnceWithKey | Self::DeclineWithKey => 1,
+            Self::OnceAsAnotherUser | Self::DeclineAsAnotherUser => 2,
+        };
+        let wanted = match rule {
+            "ask" => 0,
+            "login" => 1,
+            _ => 2,
+        };
+        assurance >= wanted
+    }
+
+    fn declines(self) -> bool {
+        matches!(self, Self::Decline | Self::DeclineWithKey | Self::DeclineAsAnotherUser)
+    }
 }
 
 /// What has to come of it, and after how long nobody waits any more.
@@ -45,15 +79,10 @@ fn expected(rule: &str, asking: Asking, known: bool, said: Said) -> (OutcomeKind
         ("deny" | "none", _) => (OutcomeKind::PolicyDenied, None),
         (_, Asking::Never) => (OutcomeKind::Unattended, None),
         _ => {
-            let wait = if rule == "login" && !known { Duration::from_secs(600) } else { day };
-            let counts = match said {
-                Said::Nothing | Said::OnceByAnAgent => false,
-                Said::Once | Said::Decline => rule == "ask",
-                Said::OnceWithKey | Said::DeclineWithKey => true,
-            };
+            let wait = if rule != "ask" && !known { Duration::from_secs(600) } else { day };
             match said {
-                _ if !counts => (OutcomeKind::Expired, Some(wait)),
-                Said::Decline | Said::DeclineWithKey => (OutcomeKind::Declined, Some(wait)),
+                _ if !said.worth(rule) => (OutcomeKind::Expired, Some(wait)),
+                _ if said.declines() => (OutcomeKind::Declined, Some(wait)),
                 _ => (OutcomeKind::Completed, Some(wait)),
             }
         }
@@ -62,7 +91,8 @@ fn expected(rule: &str, asking: Asking, known: bool, said: Said) -> (OutcomeKind
 
 fn came_of_it(rules: &str, asking: Asking, known: bool, said: Said) -> (OutcomeKind, Option<Duration>) {
     let mut setup = Setup::of(&[WRITE]).rules(rules);
-    setup.known = if known { vec![name("mira")] } else { Vec::new() };
+    setup.approvers = format!("{CLASSES}{ACCOUNT}");
+    setup.known = if known { vec![name("mira"), name("noor")] } else { Vec::new() };
     let house = House::of(&setup);
     house.runs_well();
     let mut submission = house.asked("fake.write", "{}");
@@ -78,11 +108,17 @@ fn came_of_it(rules: &str, asking: Asking, known: bool, said: Said) -> (OutcomeK
     let asked = action.approval.as_ref().unwrap();
     let wait = Duration::from_millis(asked.expires_ms.unwrap() - asked.opened_ms);
     assert_eq!(asked.nobody_reachable, wait < Duration::from_secs(3600), "the card says why it ends so soon");
-    let by = if said == Said::OnceByAnAgent { agent("u", "helper") } else { person("u") };
-    let key = matches!(said, Said::OnceWithKey | Said::DeclineWithKey).then(mira);
-    let offer = if matches!(said, Said::Decline | Said::DeclineWithKey) { "decline" } else { "once" };
+    let agents = matches!(said, Said::OnceByAnAgent | Said::OnceByAnAgentOfAnotherUser);
+    let by = if agents { agent("u", "helper") } else { person("u") };
+    let noor = noor();
+    let key: Option<Key<'_>> = match said {
+        Said::OnceWithKey | Said::DeclineWithKey => Some(mira().into()),
+        Said::OnceAsAnotherUser | Said::DeclineAsAnotherUser | Said::OnceByAnAgentOfAnotherUser => Some((&noor).into()),
+        Said::Nothing | Said::Once | Said::Decline | Said::OnceByAnAgent => None,
+    };
+    let offer = if said.declines() { "decline" } else { "once" };
     if said != Said::Nothing
-        && let Err(problem) = house.reply(&by, key, offered(&asked.id, offer, None))
+        && let Err(problem) = house.reply_with(&by, key, offered(&asked.id, offer, None))
     {
         assert_eq!(problem.code, Code::NotEligible, "{problem:?}");
     }
@@ -100,7 +136,17 @@ fn came_of_it(rules: &str, asking: Asking, known: bool, said: Said) -> (OutcomeK
 
 #[test]
 fn every_rule_mode_reviewer_answer_and_assurance_has_its_own_outcome() {
-    let said = [Said::Nothing, Said::Once, Said::OnceWithKey, Said::Decline, Said::DeclineWithKey, Said::OnceByAnAgent];
+    let said = [
+        Said::Nothing,
+        Said::Once,
+        Said::OnceWithKey,
+        Said::OnceAsAnotherUser,
+        Said::Decline,
+        Said::DeclineWithKey,
+        Said::DeclineAsAnotherUser,
+        Said::OnceByAnAgent,
+        Said::OnceByAnAgentOfAnotherUser,
+    ];
     let (mut wrong, mut kinds) = (Vec::new(), BTreeSet::new());
     for (rule, text) in RULES {
         for asking in [Asking::Leave, Asking::Never] {

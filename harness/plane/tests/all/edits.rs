@@ -87,7 +87,11 @@ fn who_may_not_answer_is_told_who_may() {
     let rules = "permit (principal, action, resource) \
          when { context has approval && context.approval.at_least.contains(\"console-login\") };";
     let mut setup = Setup::of(&[WRITE]).rules(rules);
-    for (known, words) in [(vec![name("mira")], "--as mira"), (Vec::new(), "glovebox approver add NAME")] {
+    for (known, words) in [
+        (vec![name("mira")], "--as mira"),
+        (vec![name("noor")], "`noor` may, as the user of this machine that they are, through `glovebox serve`"),
+        (Vec::new(), "glovebox approver add NAME"),
+    ] {
         setup.known = known;
         let house = House::of(&setup);
         let action = house.waits("fake.write", "{}");

@@ -1,13 +1,17 @@
 //! Whoever can write the database writes rows, not decisions.
 
-use env_contracts::{Code, OutcomeKind};
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+
+use env_contracts::{Assurance, Code, OutcomeKind};
 use glovebox_events::{Action, ActionState, ApprovalState, Grant};
-use glovebox_plane::Submitted;
+use glovebox_identity::WitnessKey;
+use glovebox_plane::{Key, Submitted};
 use rusqlite::{Connection, params};
 
 use crate::fake::WRITE;
 use crate::house::{Ground, House, Setup, approval, digest, done, id, offered, person};
-use crate::people::mira;
+use crate::people::{Served, liar, mira, noor, noors_credential};
 use crate::steps::answer;
 
 const LOGIN: &str = "permit (principal, action, resource) \
@@ -35,7 +39,7 @@ fn forge(house: &House, action: &Action, change: impl FnOnce(&mut glovebox_event
     given.seen = digest(action).clone();
     given.at_ms = house.ground.clock.ms();
     given.by.name = "mira".parse().unwrap();
-    given.by.assurance = env_contracts::Assurance::ConsoleLogin;
+    given.by.assurance = Assurance::ConsoleLogin;
     change(&mut given);
     let asked = forged.approval.as_mut().unwrap();
     (asked.state, asked.answer) = (ApprovalState::Approved, Some(given));
@@ -85,14 +89,83 @@ fn a_signed_answer_counts_for_nothing_but_what_was_signed() {
 fn an_answer_with_less_assurance_than_policy_wants_needs_no_forger_and_is_worth_nothing() {
     let house = House::of(&Setup::of(&[WRITE]).rules(LOGIN));
     let action = house.waits("fake.write", "{}");
-    forge(&house, &action, |given| given.by.assurance = env_contracts::Assurance::SameUser);
+    forge(&house, &action, |given| given.by.assurance = Assurance::SameUser);
     assert!(matches!(house.resume(&action), Submitted::Waiting(_)), "it is asked anew");
-    for higher in [env_contracts::Assurance::SeparateUser, env_contracts::Assurance::Passkey] {
-        let action = house.waits("fake.write", "{}");
-        forge(&house, &action, |given| given.by.assurance = higher);
-        assert_eq!(done(house.resume(&action)).outcome.code, Some(Code::SignatureInvalid), "{higher}");
-    }
+    let action = house.waits("fake.write", "{}");
+    forge(&house, &action, |given| given.by.assurance = Assurance::Passkey);
+    assert_eq!(done(house.resume(&action)).outcome.code, Some(Code::SignatureInvalid));
     assert!(house.ground.runs().is_empty());
+}
+
+/// That another user of the machine answered shows a signature of the
+/// service's, under exactly this answer, and nothing else.
+#[test]
+fn an_answer_of_another_user_is_one_that_the_service_signed() {
+    let house = House::of(&Setup::of(&[WRITE]).rules(LOGIN));
+    house.runs_well();
+    let answered = |key: Key<'_>| {
+        let action = house.waits("fake.write", "{}");
+        house.reply_with(&person("u"), Some(key), offered(approval(&action), "once", None)).unwrap();
+        let given = house.now(&action.id).approval.unwrap().answer.unwrap();
+        (action, given)
+    };
+    let noor = noor();
+    let (action, given) = answered(Key::Witness(&noor));
+    assert_eq!((given.by.name.as_str(), given.by.assurance), ("noor", Assurance::SeparateUser));
+    assert_eq!(done(house.resume(&action)).outcome.code, None);
+
+    // A key that is another's, though it speaks for the same person.
+    let theirs = liar().of(noors_credential()).unwrap();
+    let (action, _) = answered(Key::Witness(&theirs));
+    assert_eq!(done(house.resume(&action)).outcome.code, Some(Code::SignatureInvalid));
+
+    let (_, by_key) = answered(Key::Own(mira()));
+    type Change<'a> = &'a dyn Fn(&mut glovebox_events::Answer);
+    let changes: [(&str, Change<'_>); 6] = [
+        ("unsigned", &|given| given.signature = None),
+        ("of another action", &|_| ()),
+        ("of a passphrase", &|given| given.signature.clone_from(&by_key.signature)),
+        ("for somebody without a credential", &|given| given.by.name = "mira".parse().unwrap()),
+        ("as if by passphrase", &|given| given.by.assurance = Assurance::ConsoleLogin),
+        ("as if by an authenticator", &|given| given.by.assurance = Assurance::Passkey),
+    ];
+    for (what, change) in changes {
+        let action = house.waits("fake.write", "{}");
+        forge(&house, &action, |forged| {
+            (forged.by, forged.signature) = (given.by.clone(), given.signature.clone());
+            change(forged);
+        });
+        let seen = done(house.resume(&action)).outcome;
+        assert_eq!(seen.kind, OutcomeKind::Drift, "{what}");
+        let code = if what.contains("without") { Code::CredentialUnknown } else { Code::SignatureInvalid };
+        assert_eq!(seen.code, Some(code), "{what}");
+        assert_eq!(house.ground.ran(&action.id), 0, "{what}");
+    }
+}
+
+/// Where somebody else could have read the service's key, nothing that it
+/// signed counts.
+#[test]
+fn an_answer_of_another_user_counts_for_nothing_once_others_can_read_the_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Arc::new(Served(folder.path().to_owned()));
+    let key = WitnessKey::open(&served.key()).unwrap();
+    let mut setup = Setup::of(&[WRITE]).rules(LOGIN);
+    setup.people = Some(served.clone());
+    let house = House::of(&setup);
+    house.runs_well();
+    let chmod = |mode| fs_err::set_permissions(served.key(), std::fs::Permissions::from_mode(mode)).unwrap();
+    for mode in [0o600, 0o640, 0o604, 0o602, 0o600] {
+        chmod(0o600);
+        let action = house.waits("fake.write", "{}");
+        let noor = key.of(noors_credential()).unwrap();
+        house.reply_with(&person("u"), Some(Key::Witness(&noor)), offered(approval(&action), "once", None)).unwrap();
+        chmod(mode);
+        let outcome = done(house.resume(&action)).outcome;
+        let believed = mode == 0o600;
+        assert_eq!(outcome.code, (!believed).then_some(Code::KeyInvalid), "{mode:o}");
+        assert_eq!(house.ground.ran(&action.id), usize::from(believed), "{mode:o}");
+    }
 }
 
 /// A grant that covers what the house asks, put into the database.
@@ -102,7 +175,7 @@ fn put_grant(house: &House, change: impl FnOnce(&mut Grant)) {
     let offer = asked.offers.iter().find(|offer| offer.id == id("rule")).unwrap();
     let mut given = answer("p", glovebox_events::Answered::Approve, "d").by;
     given.name = "mira".parse().unwrap();
-    given.assurance = env_contracts::Assurance::ConsoleLogin;
+    given.assurance = Assurance::ConsoleLogin;
     let now = house.ground.clock.ms();
     let mut grant = Grant {
         id: id("forged"),
@@ -176,7 +249,7 @@ fn a_real_grant_is_not_longer_wider_or_anothers_for_a_changed_row() {
         with(&|grant| grant.session = None),
         with(&|grant| grant.matcher = glovebox_events::Matcher::Intent { intent: intent.clone() }),
         with(&|grant| grant.by.name = "u".parse().unwrap()),
-        with(&|grant| grant.by.assurance = env_contracts::Assurance::Passkey),
+        with(&|grant| grant.by.assurance = Assurance::Passkey),
     ];
     for grant in changed {
         put(&house, &grant);

@@ -13,7 +13,7 @@ use env_contracts::{
 use glovebox_artifacts::ArtifactStore;
 use glovebox_events::Action;
 use glovebox_plane::{
-    ActionService, Answering, Asking, Builtin, LivePolicy, Parts, People, PolicySource, Registry, Reply, Settings,
+    ActionService, Answering, Asking, Builtin, Key, LivePolicy, Parts, People, PolicySource, Registry, Reply, Settings,
     Settled, Signed, Submission, Submitted, TaskContext, TimeOrderedIds, Unwatched,
 };
 use glovebox_runtime::job::End;
@@ -323,6 +323,15 @@ impl House {
         &self,
         principal: &Principal,
         key: Option<&glovebox_identity::Approver>,
+        reply: Reply,
+    ) -> Result<Settled, Problem> {
+        self.reply_with(principal, key.map(Into::into), reply)
+    }
+
+    pub(crate) fn reply_with(
+        &self,
+        principal: &Principal,
+        key: Option<Key<'_>>,
         reply: Reply,
     ) -> Result<Settled, Problem> {
         self.block_on(self.service.answer(Signed { principal, key, channel: name("test") }, reply))

@@ -5,8 +5,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use env_contracts::{ByteSize, Code, Problem};
-use glovebox_identity::Approvers;
+use glovebox_identity::{Approvers, By, Credential, Credentials};
 use glovebox_plane::PolicySource as _;
+use glovebox_runtime::{Clock as _, SystemClock};
 use glovebox_store::{Options, Sqlite, Store as _, VERSION};
 
 use super::Line;
@@ -27,16 +28,34 @@ pub(super) fn look(config: &Config) -> Vec<Line> {
         Line::required("store", store(&places)),
         Line::required("stop", stop(&places)),
     ];
-    let path = house::approvers_path(config);
+    let (path, doors) = (house::approvers_path(config), house::credentials_path(config));
+    let credentials = Credentials::load(&doors).map_err(|error| Problem::of(&error));
+    let separate = credentials.as_ref().map_or(0, separate);
     match Approvers::load(&path).map_err(|error| Problem::of(&error)) {
         Ok(approvers) => {
             let people = approvers.list().len();
             lines.push(Line::ok("approvers", registered(&path, people)));
-            lines.push(Line::ok("assurance", assurance(&path, people)));
+            lines.push(Line::ok("assurance", assurance(&path, people, separate)));
         }
         Err(problem) => lines.push(Line::required("approvers", Err(problem))),
     }
+    lines.push(Line::required("credentials", credentials.map(|known| let_in(&doors, &known))));
     lines
+}
+
+/// How many people the kernel tells from this user.
+fn separate(credentials: &Credentials) -> usize {
+    let now_ms = SystemClock.now().unix_millis;
+    credentials.list().iter().filter(|known| known.is_separate() && known.in_force(now_ms)).count()
+}
+
+/// Who may call at a door, and who could let others in.
+fn let_in(path: &Path, credentials: &Credentials) -> String {
+    let (who, path) = (adds(path), path.display());
+    let by_token = |known: &&Credential| matches!(known.by, By::Token { .. });
+    let tokens = credentials.list().iter().filter(by_token).count();
+    let peers = credentials.list().len() - tokens;
+    format!("{tokens} by token, {peers} as users of this machine (`{path}`; {who})")
 }
 
 fn policy(config: &Config, places: &Places) -> Result<String, Problem> {
@@ -98,12 +117,17 @@ fn stop(places: &Places) -> Result<String, Problem> {
 
 /// Who is registered, and who could register others.
 fn registered(path: &Path, people: usize) -> String {
-    let who = if is_ours(path) { "any program that runs as you can add to it" } else { "only root can add to it" };
+    let who = adds(path);
     match people {
         0 => format!("nobody answers by passphrase (`{}`; {who})", path.display()),
         1 => format!("one answers by passphrase (`{}`; {who})", path.display()),
         many => format!("{many} answer by passphrase (`{}`; {who})", path.display()),
     }
+}
+
+/// Who can add to such a list.
+fn adds(path: &Path) -> &'static str {
+    if is_ours(path) { "any program that runs as you can add to it" } else { "only root can add to it" }
 }
 
 /// Whether this user can write the file, or make it where it is not.
@@ -115,8 +139,14 @@ fn is_ours(path: &Path) -> bool {
 }
 
 /// What an answer shows on this install, in plain words.
-fn assurance(path: &Path, people: usize) -> String {
+fn assurance(path: &Path, people: usize, separate: usize) -> String {
     const SHELL: &str = "an agent that has a shell as your user can";
+    if separate > 0 {
+        return format!(
+            "separate-user: {separate} answer as users of this machine that the kernel tells from this one; {SHELL} \
+             answer for each of them, so agents need a user that is neither theirs nor this one"
+        );
+    }
     if people == 0 {
         return format!(
             "same-user: {SHELL} approve what it asks itself; what can't be undone nobody can approve, until \

@@ -128,7 +128,7 @@ impl People for Registered {
         Ok(vec![(name("mira"), Assurance::ConsoleLogin)])
     }
 
-    fn verify(&self, name: &Name, statement: &Statement, signature: &Signature) -> Result<(), Problem> {
+    fn verify(&self, name: &Name, _: Assurance, statement: &Statement, signature: &Signature) -> Result<(), Problem> {
         self.0.verify(name, statement, signature).map_err(|error| Problem::of(&error))
     }
 }
