@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use env_contracts::{ByteSize, Ceiling, Code, Observation, Problem, Profiles, Span};
+use env_contracts::{ByteSize, Ceiling, Code, Name, Observation, Problem, Profiles, Span};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_plane::{ActionService, LivePolicy, Parts, PolicySource, Registry, Settings, Submitted, TimeOrderedIds};
 use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, read_plain};

@@ -38,6 +38,7 @@ mod service;
 mod slots;
 mod streams;
 mod watch;
+mod workspace;
 
 pub use cards::{Card, CardAnswer, CardClause, CardOffer, CardPreview};
 pub use ids::{IdSource, TimeOrderedIds};
@@ -54,6 +55,7 @@ pub use service::{
 };
 pub use streams::OutputStream;
 pub use watch::{Unwatched, Watch};
+pub use workspace::limit_workspace;
 
 /// The JSON of our own types, for digests: field order is declaration order
 /// and maps are sorted, so it is the same every time.

@@ -86,6 +86,22 @@ const RULES: &[Rule] = &[
         why: "the plane knows backends only as `Backend`",
     },
     Rule {
+        from: "/*",
+        except: &["/harness/mcp", "/harness/server", "/harness/cli", "/tests/conformance"],
+        deny: &["rmcp", "rmcp-*"],
+        allow: &[],
+        tests_too: true,
+        why: "the protocol lives in the MCP door; nothing below it knows its types",
+    },
+    Rule {
+        from: "/harness/mcp",
+        except: &[],
+        deny: &["/*", "axum", "axum-*", "hyper", "hyper-*", "rusqlite", "wasmtime", "wasmtime-*"],
+        allow: &["/env-contracts", "/runtime/core", "/runtime/artifacts", "/harness/events", "/harness/plane"],
+        tests_too: false,
+        why: "the MCP door translates: it reaches the action service and nothing behind it, and knows no server",
+    },
+    Rule {
         from: "/harness/identity",
         except: &[],
         deny: &["/*", "tokio", "rusqlite"],

@@ -70,7 +70,7 @@ fn submit(args: &SubmitArgs, config: &Config) -> Result<ExitCode, Problem> {
     };
     if let Some((folder, access)) = workspace {
         let tool = service.registry().get(&submission.request.capability)?;
-        run::limit(&mut submission.request.scope, &tool, access);
+        glovebox_plane::limit_workspace(&mut submission.request.scope, &tool.manifest.contract, access);
         submission.workspace = Some(folder);
     }
     if let Some(task) = submission.request.task_id.clone()

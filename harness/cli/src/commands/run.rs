@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use env_contracts::{
-    Access, ActionRequest, Code, Deterministic, Mount, Name, Observation, Problem, Scope, Source, Wanted, Wasm,
-};
+use env_contracts::{Access, ActionRequest, Code, Deterministic, Name, Observation, Problem, Scope, Wanted, Wasm};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_events::{Action, ActionState, Asks};
-use glovebox_plane::{ActionService, Asking, Submission, Submitted, Tool, Watch};
+use glovebox_plane::{ActionService, Asking, Submission, Submitted, Tool, Watch, limit_workspace};
 use glovebox_runtime::Stop;
 use serde_json::Value;
 
@@ -278,7 +276,7 @@ fn scope(args: &CallArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, 
         }
         None => None,
     };
-    limit(&mut scope, tool, access);
+    limit_workspace(&mut scope, &tool.manifest.contract, access);
     if let Some(seed) = args.seed {
         let scope = scope.get_or_insert_default();
         // The rest of the section stays as the file or else the tool has it.
@@ -287,21 +285,4 @@ fn scope(args: &CallArgs, tool: &Tool, access: Access) -> Result<Option<Scope>, 
         scope.wasm = Some(Wasm { deterministic: Some(Deterministic { seed, time }), ..wasm });
     }
     Ok(scope)
-}
-
-/// Takes from a scope what goes beyond the access to the workspace that the
-/// command line gives.
-pub(super) fn limit(scope: &mut Option<Scope>, tool: &Tool, access: Access) {
-    let mounts =
-        scope.as_ref().and_then(|scope| scope.filesystem.as_ref()).unwrap_or(&tool.manifest.contract.filesystem);
-    let narrowed: Vec<Mount> = mounts
-        .iter()
-        .map(|mount| match mount.source {
-            Source::Workspace if mount.access > access => Mount { access, ..mount.clone() },
-            _ => mount.clone(),
-        })
-        .collect();
-    if narrowed != *mounts {
-        scope.get_or_insert_default().filesystem = Some(narrowed);
-    }
 }

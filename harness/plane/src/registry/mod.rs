@@ -13,6 +13,7 @@ mod decisions;
 mod health;
 mod record;
 mod store;
+mod told;
 mod view;
 
 pub use builtin::Builtin;

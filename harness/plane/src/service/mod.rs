@@ -10,6 +10,7 @@ mod companion;
 mod deciding;
 mod deed;
 mod describing;
+mod disclosing;
 mod drift;
 mod ending;
 mod execution;
