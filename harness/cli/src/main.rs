@@ -115,6 +115,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Permission(command) => commands::permission::run(command, &config),
         Command::Approver(command) => commands::approver::run(command, &config),
         Command::Token(command) => commands::token::run(command, &config),
+        Command::Mcp(args) => commands::mcp::run(&args, &config),
         Command::Stop(args) => commands::stop::run(&args, &config),
         Command::Tool(command) => commands::tool::run(command, &config),
         Command::Contract(command) => commands::contract::run(command, &config),

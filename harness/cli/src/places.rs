@@ -63,6 +63,16 @@ impl Places {
         self.state.join("kept")
     }
 
+    /// What the MCP door seals with what its clients carry back and forth.
+    pub(crate) fn door_key(&self) -> PathBuf {
+        self.state.join("mcp.key")
+    }
+
+    /// Where a running `glovebox serve` says its address.
+    pub(crate) fn served(&self) -> PathBuf {
+        self.state.join("serve.json")
+    }
+
     /// Who runs and who waits, over all processes.
     pub(crate) fn room(&self) -> PathBuf {
         self.state.join("room")

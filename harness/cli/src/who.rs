@@ -40,6 +40,19 @@ pub(crate) fn actor(config: &Config, args: &WhoArgs) -> Result<Principal, Proble
     named(config, args.agent.as_deref(), &args.chain)
 }
 
+/// For which agent a program speaks that is no person's hand: there is always
+/// one, so that nothing it asks for counts as asked by the user.
+///
+/// # Errors
+/// `usage` for an agent that can't be.
+pub(crate) fn speaker(config: &Config, agent: Option<&str>, otherwise: &str) -> Result<Principal, Problem> {
+    let asked = named(config, agent, &[])?;
+    Ok(match asked.agent {
+        Some(_) => asked,
+        None => Principal { agent: Some(name(otherwise.to_owned())), ..asked },
+    })
+}
+
 fn named(config: &Config, agent: Option<&str>, chain: &[Name]) -> Result<Principal, Problem> {
     let agent: Agent = match agent {
         Some(text) => text.parse().map_err(|error: String| Problem::new(Code::Usage, format!("--agent: {error}")))?,

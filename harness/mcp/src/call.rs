@@ -57,6 +57,9 @@ impl Door {
             let round = self.parts.key.open(sealed, &call, self.now_ms())?;
             return self.next_round(party, &round, request.input_responses, &call, context).await;
         }
+        if name != tools::RESULT {
+            party.open(self.service()).await;
+        }
         let done = match name {
             tools::RESULT => match parsed::<ResultArguments>(&call) {
                 Ok(arguments) => return self.result(party, &arguments.action_id, context).await,

@@ -60,10 +60,10 @@ impl Door {
         Self { parts: Arc::new(parts), traffic: Arc::default(), origin: Origin::Request }
     }
 
-    /// The same for a channel that is one party's.
+    /// The same for a channel that is one party's. It is closed by itself.
     #[must_use]
     pub fn of(&self, party: Party) -> Self {
-        Self { origin: Origin::Channel(Arc::new(party)), ..self.clone() }
+        Self { parts: self.parts.clone(), traffic: Arc::default(), origin: Origin::Channel(Arc::new(party)) }
     }
 
     /// Tells all that runs through this door to stop, and waits until nothing

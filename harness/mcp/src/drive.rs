@@ -117,6 +117,8 @@ impl Traffic {
         patience: impl Future<Output = ()> + Send,
         (context, on_gone): (&RequestContext<RoleServer>, OnGone),
     ) -> Result<Submitted, Problem> {
+        // What runs already is carried by somebody: here it is only waited for.
+        let joins = now(service, of)?.state == ActionState::Running;
         let progress = Arc::new(Progress::default());
         let mut work = self.resume(service, of, asking, progress.clone());
         let mut patience = std::pin::pin!(patience);
@@ -133,6 +135,7 @@ impl Traffic {
             match (action.state, given_up) {
                 // It only waits: whoever stops carrying it takes nothing away.
                 (ActionState::WaitingApproval, _) => return Ok(Submitted::Waiting(action)),
+                _ if joins => return Ok(Submitted::Waiting(action)),
                 (ActionState::Running, true) if on_gone == OnGone::Stop || self.closing.is_requested() => {
                     work.stop.request();
                 }

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use env_contracts::{Access, Principal};
-use glovebox_plane::{Asking, TaskContext};
+use glovebox_events::Budget;
+use glovebox_plane::{ActionService, Asking, NewTask, TaskContext};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use tokio::sync::OnceCell;
 
 /// On whose behalf a request comes, and what it belongs to. All of it is the
 /// channel's: nothing of it is read from a message.
@@ -21,6 +23,28 @@ pub struct Party {
     /// Whether a person can be asked at all: [`Asking::Leave`] or
     /// [`Asking::Never`].
     pub asking: Asking,
+    opened: OnceCell<()>,
+}
+
+/// What a task is for whose channel says nothing of it.
+const GOAL: &str = "what the client of the MCP door asks for";
+
+impl Party {
+    /// Whoever asks, for this task, with this workspace.
+    pub fn new(principal: Principal, context: TaskContext, workspace: Option<Workspace>, asking: Asking) -> Self {
+        Self { principal, context, workspace, asking, opened: OnceCell::new() }
+    }
+
+    /// Opens the session and its task with the first call, so that people can
+    /// say something to it: what they say reaches the model with the next
+    /// result. Where they are there already, nothing happens.
+    pub(crate) async fn open(&self, service: &ActionService) {
+        let TaskContext { session, task, purpose, stage, .. } = self.context.clone();
+        let goal = purpose.clone().unwrap_or_else(|| GOAL.to_owned());
+        let new = NewTask { id: Some(task), session, goal, purpose, stage, budget: Budget::default() };
+        // What is wrong with the task, the action itself will say.
+        self.opened.get_or_init(|| async { drop(service.open_task(&self.principal, new).await) }).await;
+    }
 }
 
 /// A folder, and the most that may be done with it.

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod loops;
+mod mcp;
 mod operate;
 mod other;
 mod people;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 pub(crate) use loops::*;
+pub(crate) use mcp::*;
 pub(crate) use operate::*;
 pub(crate) use other::*;
 pub(crate) use people::*;
@@ -135,6 +137,8 @@ pub(crate) enum Command {
     /// Look after the database.
     #[command(subcommand, after_help = "Examples:\n  glovebox db check\n  glovebox db backup copy.db")]
     Db(DbCommand),
+    /// Serve the tools to an agent that speaks MCP, on standard input and output.
+    Mcp(McpArgs),
     /// Stop everything, or let it go on.
     Stop(StopArgs),
     /// See what this host can enforce of a contract.
@@ -184,6 +188,7 @@ impl Command {
             Self::Policy(command) => command.path(),
             Self::Audit(command) => command.path(),
             Self::Db(command) => command.path(),
+            Self::Mcp(_) => "mcp",
             Self::Stop(_) => "stop",
             Self::Contract(ContractCommand::Check { .. }) => "contract check",
             Self::Artifacts(command) => command.path(),
@@ -223,7 +228,8 @@ impl Command {
             | Self::Gc(GcArgs { json, .. })
             | Self::Doctor(DoctorArgs { json }) => *json,
             Self::Artifacts(command) => command.json(),
-            Self::Serve(_) | Self::Explain(_) | Self::Completions(_) | Self::Reference(_) => false,
+            // Standard output is the protocol's.
+            Self::Serve(_) | Self::Mcp(_) | Self::Explain(_) | Self::Completions(_) | Self::Reference(_) => false,
         }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod explain;
 pub(crate) mod files;
 pub(crate) mod gc;
 pub(crate) mod grants;
+pub(crate) mod mcp;
 pub(crate) mod permission;
 pub(crate) mod policy;
 mod propose;

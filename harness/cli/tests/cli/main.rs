@@ -9,6 +9,7 @@ mod bad_input;
 mod decisions;
 mod host;
 mod main_job;
+mod mcp;
 mod people;
 mod policy;
 mod profiles;
