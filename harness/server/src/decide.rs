@@ -2,8 +2,8 @@
 //! inbox give them alike, and the service decides again whatever they say.
 
 use env_contracts::{Code, Name, Problem};
-use glovebox_identity::{Approver, Approvers};
-use glovebox_plane::{Reply, Settled, Signed};
+use glovebox_identity::{Approver, Approvers, WitnessKey};
+use glovebox_plane::{Key, Reply, Settled, Signed};
 
 use crate::auth::Caller;
 use crate::state::App;
@@ -38,11 +38,21 @@ pub(crate) async fn key(
 /// # Errors
 /// As of [`glovebox_plane::ActionService::answer`].
 pub(crate) async fn answer(
+    app: &App,
     caller: &Caller,
     key: Option<&Approver>,
     reply: Reply,
     channel: &str,
 ) -> Result<Settled, Problem> {
     let channel = channel.parse().unwrap_or_else(|error| unreachable!("a word of ours: {error}"));
+    let witness = match key {
+        None if caller.credential.is_separate() => {
+            Some(WitnessKey::open(&app.witness).map_err(|error| Problem::of(&error))?)
+        }
+        _ => None,
+    };
+    // What the kernel says about a caller, the service vouches for.
+    let witness = witness.as_ref().and_then(|witness| witness.of(&caller.credential));
+    let key = key.map(Key::Own).or(witness.as_ref().map(Key::Witness));
     caller.service.answer(Signed { principal: &caller.principal, key, channel }, reply).await
 }

@@ -63,6 +63,8 @@ pub struct Parts {
     pub logins: PathBuf,
     /// The file of those who approve by passphrase.
     pub approvers: PathBuf,
+    /// The key with which the service vouches for whom the kernel names.
+    pub witness: PathBuf,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// New ids.
@@ -82,6 +84,7 @@ pub(crate) struct Shared {
     pub(crate) known: Known,
     pub(crate) logins: Logins,
     pub(crate) approvers: PathBuf,
+    pub(crate) witness: PathBuf,
     /// How many passphrases are tried at one time.
     pub(crate) unlocks: Semaphore,
     clock: Arc<dyn Clock>,
@@ -109,6 +112,7 @@ impl App {
             known: Known::at(parts.credentials),
             logins: Logins::at(parts.logins),
             approvers: parts.approvers,
+            witness: parts.witness,
             unlocks: Semaphore::new(UNLOCKS),
             tenants: parts.tenants,
             own: parts.own,

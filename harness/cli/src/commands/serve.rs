@@ -49,6 +49,7 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
         credentials,
         logins: places.logins(),
         approvers,
+        witness: places.witness(),
         clock: Arc::new(SystemClock),
         ids: Arc::new(TimeOrderedIds),
         settings,

@@ -7,9 +7,9 @@ use env_contracts::{Principal, Problem, Profiles, Wanted};
 use super::{Health, Registry, Tool};
 
 impl Registry {
-    /// Every capability that is disclosed to somebody, that their profile lets
-    /// them call and that is whole, in the version that its name alone means;
-    /// in the order of their names. What can't be read is left out: whoever
+    /// Every capability that somebody may call by its name alone, as
+    /// [`Registry::callable_by`] has it, and whose component is there; in the
+    /// order of their names. What can't be read is left out: whoever
     /// lists what is registered is told of it.
     ///
     /// # Errors
@@ -17,7 +17,7 @@ impl Registry {
     pub fn callable(&self, principal: &Principal, profiles: &Profiles) -> Result<Vec<Arc<Tool>>, Problem> {
         let allowed = profiles.of(principal);
         let names = self.all_names()?.into_iter().filter(|name| allowed.executes(name));
-        let tools = names.filter_map(|name| self.get(&Wanted { name, version: None }).ok());
-        Ok(tools.filter(|tool| self.health(tool) == Health::Ok).collect())
+        let callable = |name| self.callable_by(&Wanted { name, version: None }, principal, profiles).ok();
+        Ok(names.filter_map(callable).filter(|tool| self.health(tool) == Health::Ok).collect())
     }
 }

@@ -127,6 +127,32 @@ fn what_may_be_found_may_not_always_be_called() {
 }
 
 #[test]
+fn what_may_be_called_is_listed_whole_and_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(&dir);
+    let newer = manifest("mail.draft", "t", "d").replace("\"1.0.0\"", "\"1.1.0\"");
+    registry.add(&newer, b"newer", NOW).unwrap();
+    let secret =
+        manifest("text.vault", "t", "d").replace("limits = {", "data = { label = \"restricted\" }\nlimits = {");
+    registry.add(&secret, b"s", NOW).unwrap();
+    let unmet = manifest("text.unmet", "t", "d").replace("entry =", "requires = [\"a.b@1.0.0\"]\nentry =");
+    registry.add(&unmet, b"u", NOW).unwrap();
+    let listed = |agent: &str| {
+        let tools = registry.callable(&asked_by(agent), &profiles()).unwrap();
+        tools.iter().map(|tool| tool.manifest.capability().to_string()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(listed("clerk"), "mail.draft@1.1.0 text.count@1.0.0");
+    assert_eq!(listed("stranger"), "text.count@1.0.0 text.vault@1.0.0");
+    assert_eq!(
+        listed(""),
+        "bank.transfer@1.0.0 mail.draft@1.1.0 mail.send@1.0.0 text.count@1.0.0 text.vault@1.0.0",
+        "a person is not bound by profiles of agents"
+    );
+    fs_err::remove_file(dir.path().join("tools/mail.draft/1.1.0/component.wasm")).unwrap();
+    assert_eq!(listed("clerk"), "text.count@1.0.0");
+}
+
+#[test]
 fn what_a_tool_requires_must_be_there() {
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(&dir);

@@ -2,25 +2,11 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use env_contracts::{Code, Name, Principal, Problem};
-use glovebox_identity::Role;
+use env_contracts::{Code, Principal, Problem};
+use glovebox_identity::{Credential, Role};
 use glovebox_plane::ActionService;
 
 use crate::problem::Failure;
-
-/// Through what somebody showed who they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Via {
-    /// A token in the `authorization` header.
-    Bearer,
-    /// The cookie of a browser that logged in.
-    Cookie,
-    /// What the kernel says about the other end of a socket.
-    Peer {
-        /// The user that it runs as.
-        uid: u32,
-    },
-}
 
 /// Somebody whose credential was found good, for a route that their role may
 /// use.
@@ -28,12 +14,8 @@ pub(crate) enum Via {
 pub(crate) struct Caller {
     /// Who it is: from the credential, never from the request.
     pub(crate) principal: Principal,
-    pub(crate) role: Role,
-    /// The name of the credential.
-    pub(crate) credential: Name,
-    /// At which stage the work of this loop is, as its credential says.
-    pub(crate) stage: Option<String>,
-    pub(crate) via: Via,
+    /// What showed it.
+    pub(crate) credential: Credential,
     /// The service of their tenant, with as much reach as the role has.
     pub(crate) service: ActionService,
 }
@@ -42,7 +24,12 @@ impl Caller {
     /// Whether they get to see objects: arguments, texts, contents. Others see
     /// that something is there and waits.
     pub(crate) fn sees_objects(&self) -> bool {
-        self.role != Role::Observer
+        self.credential.role != Role::Observer
+    }
+
+    /// At which stage the work of this loop is, as its credential says.
+    pub(crate) fn stage(&self) -> Option<String> {
+        self.credential.stage.as_ref().map(ToString::to_string)
     }
 }
 

@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use env_contracts::{Code, Name, Principal, Problem};
 use glovebox_identity::{Credential, Role};
 
-pub(crate) use caller::{Caller, Via};
+pub(crate) use caller::Caller;
 pub(crate) use known::{CODE_MS, Identity, Known, Logins};
 pub(crate) use limits::{Limits, UNLOCKS};
 pub(crate) use origin::Reached;
@@ -71,19 +71,18 @@ fn admitted(app: &App, route: &'static Route, request: &Request) -> Result<Optio
     if route.who.is_empty() {
         return Ok(None);
     }
-    let (credential, via) = found(app, connection, headers, cookie)?;
+    let credential = found(app, connection, headers, cookie)?;
     if !route.who.contains(&credential.role) {
         let roles: Vec<&str> = route.who.iter().map(|role| role.as_str()).collect();
         let message = format!("`{}` has the role {}, and this is for: {}", credential.name, credential.role, roles.join(", "));
         return Err(Problem::new(Code::RoleForbidden, message));
     }
     app.limits.call(&credential.name)?;
-    let Identity { principal, role } = Identity::of(&credential);
+    let principal = credential.principal();
     let service = app.service(&principal.tenant)?;
     // Agents see their own; people look over all of their tenant.
-    let service = if role == Role::Agent { service } else { service.overseeing() };
-    let stage = credential.stage.as_ref().map(ToString::to_string);
-    Ok(Some(Caller { principal, role, credential: credential.name, stage, via, service }))
+    let service = if credential.role == Role::Agent { service } else { service.overseeing() };
+    Ok(Some(Caller { principal, credential, service }))
 }
 
 /// The credential of a request.
@@ -92,7 +91,7 @@ fn found(
     connection: &Connection,
     headers: &HeaderMap,
     cookie: Option<String>,
-) -> Result<(Credential, Via), Problem> {
+) -> Result<Credential, Problem> {
     let now = app.now_ms();
     if let Some(given) = headers.get(header::AUTHORIZATION) {
         let token = given.to_str().ok().and_then(|given| {
@@ -101,7 +100,7 @@ fn found(
         });
         let known = app.known.now()?;
         return match token.and_then(|token| known.by_token(token, now)) {
-            Some(credential) => Ok((credential.clone(), Via::Bearer)),
+            Some(credential) => Ok(credential.clone()),
             None => {
                 app.limits.guess()?;
                 Err(Problem::new(Code::TokenUnknown, "the token is not known here, or it expired"))
@@ -110,17 +109,17 @@ fn found(
     }
     if let Some(cookie) = cookie {
         return match app.logins.known.now()?.by_token(&cookie, now) {
-            Some(credential) => Ok((credential.clone(), Via::Cookie)),
+            Some(credential) => Ok(credential.clone()),
             // A browser whose login ended is shown where to log in again.
             None => Err(Problem::new(Code::CredentialMissing, "the login ended")),
         };
     }
     if let Some(uid) = connection.peer {
         if let Some(credential) = app.known.now()?.by_peer(uid, now) {
-            return Ok((credential.clone(), Via::Peer { uid }));
+            return Ok(credential.clone());
         }
         if uid == rustix::process::geteuid().as_raw() {
-            return Ok((app.own(), Via::Peer { uid }));
+            return Ok(app.own());
         }
     }
     Err(Problem::new(Code::CredentialMissing, "nobody is logged in"))

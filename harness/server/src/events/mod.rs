@@ -10,16 +10,15 @@ mod project;
 mod stream;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use env_contracts::{Id, Name, Problem};
+use env_contracts::{Id, Name, Observation, Problem};
 use glovebox_events::{LogKey, Logged, What};
 use glovebox_plane::ActionService;
 use tokio::sync::watch;
 
 pub(crate) use live::Live;
-pub(crate) use project::{Kind, Wire};
-use project::project;
+use project::{Kind, Wire, project};
 pub(crate) use stream::{of_action, of_session};
 
 /// How many of the newest events of a session are kept for its readers: some
@@ -44,11 +43,56 @@ struct Shared {
 
 /// A session that somebody reads.
 pub(crate) struct Topic {
-    newest: Mutex<VecDeque<Arc<Logged>>>,
+    newest: Mutex<VecDeque<Arc<Item>>>,
     /// The number of the newest event that is known here; 0: none yet.
     head: watch::Sender<u64>,
     /// What runs in it and says something.
     live: live::Running,
+}
+
+/// A recorded event, with its form for readers: worked out by the first of
+/// them, for all.
+pub(crate) struct Item {
+    logged: Logged,
+    full: OnceLock<Arc<[Sent]>>,
+    plain: OnceLock<Arc<[Sent]>>,
+}
+
+impl Item {
+    fn new(logged: Logged) -> Arc<Self> {
+        Arc::new(Self { logged, full: OnceLock::new(), plain: OnceLock::new() })
+    }
+
+    /// The events that it is, for who sees objects or for who does not.
+    fn sent(
+        &self,
+        objects: bool,
+        end: impl FnOnce() -> Result<Option<Box<Observation>>, Problem>,
+    ) -> Result<Arc<[Sent]>, Problem> {
+        let place = if objects { &self.full } else { &self.plain };
+        if let Some(sent) = place.get() {
+            return Ok(sent.clone());
+        }
+        let ended = matches!(self.logged.event.what, What::Ended { .. });
+        let end = if ended { end()? } else { None };
+        let sent: Arc<[Sent]> = project(&self.logged, end.as_deref(), objects).iter().map(Sent::of).collect();
+        Ok(place.get_or_init(|| sent).clone())
+    }
+}
+
+/// An event as it is sent.
+#[derive(Clone)]
+pub(crate) struct Sent {
+    kind: Kind,
+    seq: Option<u64>,
+    text: Arc<str>,
+}
+
+impl Sent {
+    fn of(wire: &Wire) -> Self {
+        let text = serde_json::to_string(wire).unwrap_or_default();
+        Self { kind: wire.kind, seq: wire.seq, text: text.into() }
+    }
 }
 
 /// Somebody who reads a session. The topic goes with its last reader.
@@ -125,7 +169,7 @@ impl Shared {
         if newest.len() == KEPT {
             newest.pop_front();
         }
-        newest.push_back(Arc::new(logged));
+        newest.push_back(Item::new(logged));
         drop(newest);
         topic.head.send_replace(seq);
     }
@@ -151,10 +195,10 @@ fn concerns_people(what: &What) -> bool {
 
 impl Subscription {
     /// The events after this one, where all of them are at hand.
-    fn after(&self, after: u64) -> Option<Vec<Arc<Logged>>> {
+    fn after(&self, after: u64) -> Option<Vec<Arc<Item>>> {
         let newest = lock(&self.topic.newest);
-        let first = newest.front()?.seq;
-        (first <= after + 1).then(|| newest.iter().filter(|logged| logged.seq > after).cloned().collect())
+        let first = newest.front()?.logged.seq;
+        (first <= after + 1).then(|| newest.iter().filter(|item| item.logged.seq > after).cloned().collect())
     }
 
     /// Ticks with each new event.

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::live::Saying;
-use super::{BATCH, Kind, Subscription, Wire, project};
+use super::{BATCH, Item, Kind, Sent, Subscription, Wire};
 use crate::auth::Caller;
 use crate::state::App;
 
@@ -49,7 +49,7 @@ const OPEN: [ActionState; 5] = [
 ];
 
 /// Somebody who reads.
-pub(crate) struct Reader {
+struct Reader {
     caller: Caller,
     subscription: Subscription,
     session: Id,
@@ -57,7 +57,7 @@ pub(crate) struct Reader {
     only: Option<Id>,
     /// The number of the last event that was handed out.
     after: u64,
-    ready: VecDeque<Wire>,
+    ready: VecDeque<Sent>,
     /// What was handed out of each running action.
     said: BTreeMap<Id, Said>,
     /// Whether the reader may see an action, once that was looked up.
@@ -142,7 +142,7 @@ impl Reader {
         }
         let snapshot = self.snapshot()?;
         let data = json!({ "after": self.after, "head": head, "snapshot": snapshot });
-        self.ready.push_back(Wire {
+        self.ready.push_back(Sent::of(&Wire {
             seq: Some(head),
             kind: Kind::Gap,
             name: "gap",
@@ -151,7 +151,7 @@ impl Reader {
             action: self.only.clone(),
             task: None,
             data: Some(data),
-        });
+        }));
         self.after = head;
         Ok(())
     }
@@ -172,8 +172,8 @@ impl Reader {
     /// The next event. `None`: nothing will come any more.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(wire) = self.ready.pop_front() {
-                return Some(event(&wire));
+            if let Some(sent) = self.ready.pop_front() {
+                return Some(event(&sent));
             }
             if self.over {
                 return None;
@@ -204,15 +204,15 @@ impl Reader {
             None => {
                 let service = &self.caller.service;
                 let page = service.session_events(&self.caller.principal, &self.session, self.after, BATCH)?;
-                page.into_iter().map(Arc::new).collect()
+                page.into_iter().map(Item::new).collect()
             }
         };
         let mut ends = !self.looked;
-        for logged in &all {
-            self.after = logged.seq;
-            ends |= matches!(logged.event.what, What::Ended { .. } | What::Session { .. });
-            if self.wanted(logged)? {
-                self.take(logged).await?;
+        for item in &all {
+            self.after = item.logged.seq;
+            ends |= matches!(item.logged.event.what, What::Ended { .. } | What::Session { .. });
+            if self.wanted(&item.logged)? {
+                self.take(item).await?;
             }
         }
         if ends && (all.len() as u64) < u64::from(BATCH) {
@@ -240,14 +240,19 @@ impl Reader {
         Ok(seen)
     }
 
-    async fn take(&mut self, logged: &Logged) -> Result<(), Problem> {
-        let mut observation = None;
-        if let (What::Ended { .. }, Some(action)) = (&logged.event.what, &logged.event.action) {
-            self.hear(action).await?;
+    async fn take(&mut self, item: &Item) -> Result<(), Problem> {
+        let action = item.logged.event.action.as_ref();
+        if let (What::Ended { .. }, Some(action)) = (&item.logged.event.what, action) {
+            // Whoever saw it begin sees how it went on until its end.
+            self.written(action).await?;
             self.said.remove(action);
-            observation = self.caller.service.action(&self.caller.principal, action)?.observation;
         }
-        self.ready.extend(project(logged, observation.as_deref(), self.caller.sees_objects()));
+        let end = || match action {
+            Some(action) => Ok(self.caller.service.action(&self.caller.principal, action)?.observation),
+            None => Ok(None),
+        };
+        let sent = item.sent(self.caller.sees_objects(), end)?;
+        self.ready.extend(sent.iter().cloned());
         Ok(())
     }
 
@@ -283,8 +288,7 @@ impl Reader {
         }
     }
 
-    /// Takes in what one of them says: its newest line, and of its output as
-    /// much as one event carries.
+    /// Takes in what one of them says: its newest line, and what it wrote.
     async fn hear(&mut self, action: &Id) -> Result<(), Problem> {
         let Some(now) = self.subscription.live().remove(action) else { return Ok(()) };
         if self.seen.get(action) == Some(&false) {
@@ -295,25 +299,33 @@ impl Reader {
         if said.saying.line != now.line || said.saying.progress != now.progress {
             let (done, total) = now.progress.map_or((None, None), |(done, total)| (Some(done), total));
             let data = json!({ "line": now.line, "done": done, "total": total });
-            self.ready.push_back(beside(&self.session, action, Kind::Progress, "progress", objects.then_some(data)));
+            let wire = beside(&self.session, action, Kind::Progress, "progress", objects.then_some(data));
+            self.ready.push_back(Sent::of(&wire));
         }
-        said.saying = now.clone();
-        if !objects {
+        let more = now.bytes != said.saying.bytes;
+        said.saying = now;
+        if more { self.written(action).await } else { Ok(()) }
+    }
+
+    /// Takes in what a running action wrote since, as much of it as one event
+    /// carries.
+    async fn written(&mut self, action: &Id) -> Result<(), Problem> {
+        if !self.caller.sees_objects() {
             return Ok(());
         }
-        for (name, stream, bytes) in [
-            ("stdout", OutputStream::Stdout, now.bytes.0),
-            ("stderr", OutputStream::Stderr, now.bytes.1),
+        let Some(said) = self.said.get_mut(action) else { return Ok(()) };
+        let (service, principal) = (&self.caller.service, &self.caller.principal);
+        for (name, stream, offset) in [
+            ("stdout", OutputStream::Stdout, &mut said.offsets.0),
+            ("stderr", OutputStream::Stderr, &mut said.offsets.1),
         ] {
-            let offset = if name == "stdout" { &mut said.offsets.0 } else { &mut said.offsets.1 };
-            if bytes <= *offset {
+            let chunk = service.output(principal, action, stream, *offset, MAX_TEXT).await?;
+            if chunk.total <= *offset {
                 continue;
             }
-            let (service, principal) = (&self.caller.service, &self.caller.principal);
-            let chunk = service.output(principal, action, stream, *offset, MAX_TEXT).await?;
             let text = String::from_utf8_lossy(&chunk.bytes);
             let data = json!({ "stream": name, "offset": chunk.offset, "text": text, "total": chunk.total });
-            self.ready.push_back(beside(&self.session, action, Kind::Text, "output", Some(data)));
+            self.ready.push_back(Sent::of(&beside(&self.session, action, Kind::Text, "output", Some(data))));
             // A reader that is behind a flood sees where it is now; the rest
             // it reads by its offset.
             *offset = chunk.total;
@@ -328,10 +340,9 @@ fn beside(session: &Id, action: &Id, kind: Kind, name: &'static str, data: Optio
 }
 
 /// An event in the form of the stream.
-fn event(wire: &Wire) -> Event {
-    let text = serde_json::to_string(wire).unwrap_or_default();
-    let event = Event::default().event(wire.kind.as_str()).data(text);
-    match wire.seq {
+fn event(sent: &Sent) -> Event {
+    let event = Event::default().event(sent.kind.as_str()).data(&sent.text);
+    match sent.seq {
         Some(seq) => event.id(seq.to_string()),
         None => event,
     }

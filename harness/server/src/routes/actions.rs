@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use env_contracts::{ActionRequest, Code, Id, Name, Observation, Problem};
 use glovebox_events::{Action, ActionState};
-use glovebox_plane::{ActionView, Asking, Interrupted, Submission, Target, TaskContext};
+use glovebox_plane::{ActionView, Asking, Interrupted, Submission, Target, TaskContext, limit_workspace};
 use glovebox_store::ActionFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -182,7 +182,7 @@ pub(super) async fn submission(
     if let Some(name) = &workspace {
         let (path, access) = workspace::named(app, name)?;
         let tool = caller.service.capability(&caller.principal, &request.capability)?;
-        workspace::limit(&mut request.scope, &tool, access);
+        limit_workspace(&mut request.scope, &tool.manifest.contract, access);
         folder = Some(path);
     }
     Ok(Submission {
@@ -208,19 +208,19 @@ pub(super) fn context(caller: &Caller, session: Option<Id>, task: Option<Id>, tu
         None => own_session(caller)?,
     };
     let task = task.unwrap_or_else(|| session.clone());
-    Ok(TaskContext { session, task, turn, purpose: None, stage: caller.stage.clone() })
+    Ok(TaskContext { session, task, turn, purpose: None, stage: caller.stage() })
 }
 
 /// The same for a task that was opened: it knows its session.
 pub(super) fn context_of(caller: &Caller, task: &Id, turn: Option<u64>) -> Result<TaskContext, Problem> {
     let view = caller.service.task(&caller.principal, task)?;
-    let stage = caller.stage.clone();
-    Ok(TaskContext { session: view.task.session, task: task.clone(), turn, purpose: None, stage })
+    let session = view.task.session;
+    Ok(TaskContext { session, task: task.clone(), turn, purpose: None, stage: caller.stage() })
 }
 
 /// The session of a client that names none: one for each credential.
 fn own_session(caller: &Caller) -> Result<Id, Problem> {
-    format!("http-{}", caller.credential).parse().map_err(|error: String| usage(error))
+    format!("http-{}", caller.credential.name).parse().map_err(|error: String| usage(error))
 }
 
 /// Which actions.

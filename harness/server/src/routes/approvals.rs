@@ -133,7 +133,7 @@ async fn answer(
     };
     let reply = Reply { approval, seen: Some(body.plan), answer, words: body.words };
     let key = decide::key(&app, body.approver, body.passphrase).await?;
-    Ok(Json(decide::answer(&caller, key.as_ref(), reply, "http").await?))
+    Ok(Json(decide::answer(&app, &caller, key.as_ref(), reply, "http").await?))
 }
 
 /// What somebody wants to be allowed.

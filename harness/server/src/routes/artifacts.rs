@@ -41,7 +41,7 @@ async fn one(
         let same = headers.get(header::IF_RANGE).is_none_or(|known| known.as_bytes() == etag.as_bytes());
         match headers.get(header::RANGE).filter(|_| same).map(|range| part(range, record.size)) {
             None | Some(Part::All) => whole(reader, record.size),
-            Some(Part::Bytes(first, last)) => some(reader, first, last, record.size),
+            Some(Part::Bytes(first, last)) => some(&caller, record.uri.clone(), first, last, record.size),
             Some(Part::Beyond) => {
                 let all = format!("bytes */{}", record.size);
                 (StatusCode::RANGE_NOT_SATISFIABLE, [(header::CONTENT_RANGE, all)]).into_response()
@@ -80,6 +80,9 @@ pub(crate) async fn open(
     Ok((reader.record().clone(), reader))
 }
 
+/// How much of a part is read in one go, in bytes.
+const PIECE: usize = 256 << 10;
+
 /// Which part is asked for.
 enum Part {
     All,
@@ -104,42 +107,37 @@ fn part(range: &HeaderValue, size: u64) -> Part {
 }
 
 fn whole(reader: ArtifactReader, size: u64) -> Response {
-    ([(header::CONTENT_LENGTH, size)], Bytes::from_stream(chunks(reader, 0, u64::MAX))).into_response()
+    let chunks = stream::unfold(Some(reader), |reader| async move {
+        let mut reader = reader?;
+        match reader.next_chunk().await {
+            Ok(chunk) => chunk.map(|chunk| (Ok(chunk), Some(reader))),
+            // Damaged content ends the answer before its end.
+            Err(error) => Some((Err(std::io::Error::other(error)), None)),
+        }
+    });
+    ([(header::CONTENT_LENGTH, size)], Bytes::from_stream(chunks)).into_response()
 }
 
-fn some(reader: ArtifactReader, first: u64, last: u64, size: u64) -> Response {
+fn some(caller: &Caller, uri: ArtifactUri, first: u64, last: u64, size: u64) -> Response {
+    let store = caller.service.artifacts().clone();
+    let chunks = stream::unfold(Some(first), move |at| {
+        let (store, uri) = (store.clone(), uri.clone());
+        async move {
+            let at = at.filter(|at| *at <= last)?;
+            let most = usize::try_from(last - at + 1).unwrap_or(PIECE).min(PIECE);
+            match store.range(&uri, at, most).await {
+                Ok(bytes) if bytes.is_empty() => None,
+                Ok(bytes) => {
+                    let next = at + bytes.len() as u64;
+                    Some((Ok(bytes), Some(next)))
+                }
+                Err(error) => Some((Err(std::io::Error::other(error)), None)),
+            }
+        }
+    });
     let headers = [
         (header::CONTENT_RANGE, format!("bytes {first}-{last}/{size}")),
         (header::CONTENT_LENGTH, (last - first + 1).to_string()),
     ];
-    (StatusCode::PARTIAL_CONTENT, headers, Bytes::from_stream(chunks(reader, first, last))).into_response()
-}
-
-/// The bytes from `first` to `last`. All of it is read and checked up to there:
-/// damaged content ends the answer before its end.
-fn chunks(
-    reader: ArtifactReader,
-    first: u64,
-    last: u64,
-) -> impl futures_util::Stream<Item = Result<bytes::Bytes, std::io::Error>> + Send {
-    stream::unfold((reader, 0_u64), move |(mut reader, mut at)| async move {
-        loop {
-            if at > last {
-                return None;
-            }
-            let chunk = match reader.next_chunk().await {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => return None,
-                Err(error) => return Some((Err(std::io::Error::other(error)), (reader, u64::MAX))),
-            };
-            let begin = at;
-            at += chunk.len() as u64;
-            // Both are smaller than the chunk, which is in memory.
-            let from = usize::try_from(first.saturating_sub(begin)).unwrap_or(usize::MAX).min(chunk.len());
-            let to = usize::try_from((last - begin).saturating_add(1)).unwrap_or(usize::MAX).min(chunk.len());
-            if from < to {
-                return Some((Ok(chunk.slice(from..to)), (reader, at)));
-            }
-        }
-    })
+    (StatusCode::PARTIAL_CONTENT, headers, Bytes::from_stream(chunks)).into_response()
 }

@@ -72,8 +72,8 @@ struct Who {
 }
 
 async fn who(caller: Caller) -> Json<Who> {
-    let Caller { principal, role, credential, stage, .. } = caller;
-    Json(Who { principal, role, credential, stage })
+    let stage = caller.stage();
+    Json(Who { principal: caller.principal, role: caller.credential.role, credential: caller.credential.name, stage })
 }
 
 /// Something that runs.
@@ -114,7 +114,7 @@ struct LoginCode {
 }
 
 async fn code(State(app): State<App>, caller: Caller) -> Answered<Json<LoginCode>> {
-    let who = Identity { principal: caller.principal, role: caller.role };
+    let who = Identity::of(&caller.credential);
     Ok(Json(LoginCode { code: app.login_code(who)?, lasts_ms: crate::auth::CODE_MS }))
 }
 

@@ -7,7 +7,7 @@ use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use env_contracts::Id;
-use glovebox_plane::{OutputChunk, OutputStream};
+use glovebox_plane::{MAX_OUTPUT_CHUNK, OutputChunk, OutputStream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,9 +25,6 @@ pub(super) const ROUTES: &[Route] = &[Route::get(
     || get(output),
 )
 .query(schema::<From>)];
-
-/// The most bytes of one answer.
-const MOST: usize = 1 << 20;
 
 /// The longest that is waited for more, in seconds.
 const MOST_WAIT: u32 = 50;
@@ -56,13 +53,21 @@ async fn output(
     };
     let offset = from.offset.unwrap_or_default();
     let wait = Duration::from_secs(u64::from(from.wait.unwrap_or_default().min(MOST_WAIT)));
-    let read = || caller.service.output(&caller.principal, &id, stream, offset, MOST);
-    let mut chunk = read().await?;
-    if chunk.bytes.is_empty() && !chunk.ended {
-        let moved = caller.service.output_moved(&caller.principal, &id, stream, offset);
-        let _ = tokio::time::timeout(wait, moved).await;
-        chunk = read().await?;
-    }
+    let (service, principal) = (&caller.service, &caller.principal);
+    let mut moved = service.output_moved(principal, &id)?;
+    let more = async {
+        loop {
+            let chunk = service.output(principal, &id, stream, offset, MAX_OUTPUT_CHUNK).await;
+            if chunk.as_ref().map_or(true, |chunk| chunk.ended || !chunk.bytes.is_empty()) {
+                return chunk;
+            }
+            moved.moved().await;
+        }
+    };
+    let chunk = match tokio::time::timeout(wait, more).await {
+        Ok(chunk) => chunk?,
+        Err(_) => service.output(principal, &id, stream, offset, MAX_OUTPUT_CHUNK).await?,
+    };
     Ok(answer(chunk))
 }
 

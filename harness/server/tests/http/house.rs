@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use env_contracts::{Access, ByteSize, Clause, Contract, Name, Principal, Problem, Profiles};
+use env_contracts::{Access, Assurance, ByteSize, Clause, Contract, Name, Principal, Problem, Profiles};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_identity::{Credentials, New, Role, Signature, Statement};
 use glovebox_plane::{
@@ -90,11 +90,11 @@ limits = { wall = "60s", memory = "64MiB", output = "1MiB" }
 struct Nobody;
 
 impl People for Nobody {
-    fn known(&self) -> Result<Vec<(Name, env_contracts::Assurance)>, Problem> {
+    fn known(&self) -> Result<Vec<(Name, Assurance)>, Problem> {
         Ok(Vec::new())
     }
 
-    fn verify(&self, _: &Name, _: &Statement, _: &Signature) -> Result<(), Problem> {
+    fn verify(&self, _: &Name, _: Assurance, _: &Statement, _: &Signature) -> Result<(), Problem> {
         Err(Problem::new(env_contracts::Code::SignatureInvalid, "nobody signs here"))
     }
 }
@@ -220,6 +220,7 @@ impl House {
             credentials: ground.path("credentials.toml"),
             logins: ground.path("logins.toml"),
             approvers: ground.path("approvers.toml"),
+            witness: ground.path("witness-key.toml"),
             clock: Arc::new(SystemClock),
             ids: Arc::new(TimeOrderedIds),
             settings: Settings {
