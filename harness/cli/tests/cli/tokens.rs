@@ -85,9 +85,9 @@ fn what_can_not_be_is_refused_with_the_way_out() {
     add(&["ci", "--role", "approver", "--agent", "builder"], "usage", &["is no agent's"]);
     add(&["ci", "--role", "observer", "--stage", "build"], "usage", &["has no stage without an agent"]);
     add(&["ci", "--role", "observer", "--expires", "0s"], "usage", &["ends after it begins"]);
-    add(&["Mira", "--role", "observer"], "credential-conflict", &["`mira` already", "glovebox token remove NAME"]);
+    add(&["Mira", "--role", "observer"], "credential-conflict", &["`mira` already", "token remove NAME"]);
     add(&["noor", "--role", "observer", "--peer-uid", NOOR], "credential-conflict", &["user 4000000011 has"]);
-    house.refuses(&["token", "remove", "eve"], 2, "credential-unknown", &["`eve`", "glovebox token list"]);
+    house.refuses(&["token", "remove", "eve"], 2, "credential-unknown", &["`eve`", "token list"]);
     let ran = house.run(&["token", "add", "ci", "--role", "root"]);
     assert!(ran.code == 2 && ran.stderr.contains("there are agent, observer, approver, operator, worker"), "{ran:?}");
 
