@@ -178,18 +178,13 @@ fn message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, (Option<RequestI
             };
         }
     };
-    if let JsonRpcMessage::Request(request) = &mut message
-        && let ClientRequest::CallToolRequest(call) = &mut request.request
-    {
-        match envelope {
-            Ok(envelope) => {
-                let arguments = envelope.params.and_then(|parameters| parameters.arguments);
-                if let Some(arguments) = arguments {
-                    call.extensions.insert(Received(arguments.get().to_owned()));
-                }
-            }
-            // Such as arguments that stand there twice.
-            Err(error) => return Err((Some(request.id.clone()), ErrorData::invalid_request(error.to_string(), None))),
+    if let JsonRpcMessage::Request(request) = &mut message {
+        // Such as parameters that stand there twice.
+        let envelope = envelope
+            .map_err(|error| (Some(request.id.clone()), ErrorData::invalid_request(error.to_string(), None)))?;
+        let arguments = envelope.params.and_then(|parameters| parameters.arguments);
+        if let (ClientRequest::CallToolRequest(call), Some(arguments)) = (&mut request.request, arguments) {
+            call.extensions.insert(Received(arguments.get().to_owned()));
         }
     }
     Ok(Some(message))

@@ -83,7 +83,9 @@ fn arguments_are_judged_as_they_were_written() {
         // Nor are two sets of arguments one.
         client.call(3, "fake.tool", r#"{"count":1},"arguments":{"count":2}"#).await;
         assert_eq!(client.hear().await["error"]["code"], -32600);
-        client.call(4, "fake.tool", "{}").await;
+        client.call(4, "fake.tool", "[1]").await;
+        assert_eq!(client.hear().await["error"]["code"], -32602);
+        client.call(5, "fake.tool", "{}").await;
         assert!(client.hear().await["result"].is_object(), "the connection goes on");
     });
 }
