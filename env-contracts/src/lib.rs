@@ -30,6 +30,7 @@
 pub mod canon;
 pub mod digest;
 pub mod schemas;
+pub mod text;
 
 mod action;
 mod artifact;

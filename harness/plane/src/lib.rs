@@ -45,7 +45,7 @@ pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
 pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Tool};
 pub use service::{
-    ActionService, ActionView, AnswerSource, Answered, Answering, AskLimits, Asking, Attention, BudgetView,
+    ActionService, ActionView, AnswerSource, Answered, Answerers, Answering, AskLimits, Asking, Attention, BudgetView,
     ChildQuestion, Choice, DecidedProposal, Explained, GoalView, GrantView, Halted, Happened, Holders, Interrupted,
     Interrupting, Key, LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_OUTPUT_CHUNK, MAX_QUESTION,
     MAX_TEXT, Made, NewQuestion, NewSession, NewTask, OpenAction, OpenTurn, OutputChunk, OutputMoved, Parts, People,

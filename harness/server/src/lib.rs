@@ -16,6 +16,7 @@ mod client;
 mod decide;
 mod events;
 mod extract;
+mod inbox;
 mod listen;
 mod openapi;
 mod problem;

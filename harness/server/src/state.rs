@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Identity, Known, Limits, Logins, UNLOCKS, operator};
 use crate::carry::Carried;
 use crate::events::Feed;
+use crate::inbox::Handles;
 
 /// The services behind this door, one for each tenant.
 pub trait Tenants: Send + Sync {
@@ -93,6 +94,8 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) carried: Carried,
     pub(crate) feed: Feed,
+    /// Guest bytes that somebody is about to look at.
+    pub(crate) handles: Handles,
     /// Cancelled when the server stops: streams end.
     pub(crate) ending: CancellationToken,
 }
@@ -122,6 +125,7 @@ impl App {
             settings: parts.settings,
             carried: Carried::default(),
             feed,
+            handles: Handles::default(),
             ending: CancellationToken::new(),
         })))
     }

@@ -1,5 +1,6 @@
 //! The one way in: every door hands its requests to the [`ActionService`].
 
+mod answerers;
 mod answering;
 mod answers;
 mod asking;
@@ -47,6 +48,7 @@ mod turns;
 mod verify;
 mod waiting;
 
+pub use answerers::Answerers;
 pub use answering::{Answering, Reply, Settled};
 pub use attention::Attention;
 pub use deciding::{LivePolicy, PolicySource};

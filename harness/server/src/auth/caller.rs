@@ -16,6 +16,8 @@ pub(crate) struct Caller {
     pub(crate) principal: Principal,
     /// What showed it.
     pub(crate) credential: Credential,
+    /// Whether a browser sent it by itself, as it does with cookies.
+    pub(crate) by_cookie: bool,
     /// The service of their tenant, with as much reach as the role has.
     pub(crate) service: ActionService,
 }

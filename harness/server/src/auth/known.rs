@@ -8,7 +8,7 @@ use env_contracts::{Code, Name, Principal, Problem};
 use glovebox_identity::{Credential, Credentials, IdentityError, New, Role, Token};
 
 /// How long a browser stays logged in: a working day.
-const LOGIN_MS: u64 = 12 * 60 * 60 * 1000;
+pub(crate) const LOGIN_MS: u64 = 12 * 60 * 60 * 1000;
 
 /// How long a login code can be used.
 pub(crate) const CODE_MS: u64 = 10 * 60 * 1000;

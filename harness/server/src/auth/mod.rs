@@ -18,10 +18,11 @@ use env_contracts::{Code, Name, Principal, Problem};
 use glovebox_identity::{Credential, Role};
 
 pub(crate) use caller::Caller;
-pub(crate) use known::{CODE_MS, Identity, Known, Logins};
+pub(crate) use known::{CODE_MS, Identity, Known, LOGIN_MS, Logins};
 pub(crate) use limits::{Limits, UNLOCKS};
 pub(crate) use origin::Reached;
 
+use crate::inbox;
 use crate::problem::Failure;
 use crate::state::App;
 use crate::table::Route;
@@ -55,6 +56,7 @@ pub(crate) async fn guard(
         Err(problem) if route.page && problem.code == Code::CredentialMissing => {
             axum::response::Redirect::to("/login").into_response()
         }
+        Err(problem) if route.page => inbox::refusal(&problem),
         Err(problem) => Failure(problem).into_response(),
     }
 }
@@ -71,7 +73,7 @@ fn admitted(app: &App, route: &'static Route, request: &Request) -> Result<Optio
     if route.who.is_empty() {
         return Ok(None);
     }
-    let credential = found(app, connection, headers, cookie)?;
+    let (credential, by_cookie) = found(app, connection, headers, cookie)?;
     if !route.who.contains(&credential.role) {
         let roles: Vec<&str> = route.who.iter().map(|role| role.as_str()).collect();
         let message = format!("`{}` has the role {}, and this is for: {}", credential.name, credential.role, roles.join(", "));
@@ -82,7 +84,7 @@ fn admitted(app: &App, route: &'static Route, request: &Request) -> Result<Optio
     let service = app.service(&principal.tenant)?;
     // Agents see their own; people look over all of their tenant.
     let service = if credential.role == Role::Agent { service } else { service.overseeing() };
-    Ok(Some(Caller { principal, credential, service }))
+    Ok(Some(Caller { principal, credential, by_cookie, service }))
 }
 
 /// The credential of a request.
@@ -91,7 +93,7 @@ fn found(
     connection: &Connection,
     headers: &HeaderMap,
     cookie: Option<String>,
-) -> Result<Credential, Problem> {
+) -> Result<(Credential, bool), Problem> {
     let now = app.now_ms();
     if let Some(given) = headers.get(header::AUTHORIZATION) {
         let token = given.to_str().ok().and_then(|given| {
@@ -100,7 +102,7 @@ fn found(
         });
         let known = app.known.now()?;
         return match token.and_then(|token| known.by_token(token, now)) {
-            Some(credential) => Ok(credential.clone()),
+            Some(credential) => Ok((credential.clone(), false)),
             None => {
                 app.limits.guess()?;
                 Err(Problem::new(Code::TokenUnknown, "the token is not known here, or it expired"))
@@ -109,24 +111,24 @@ fn found(
     }
     if let Some(cookie) = cookie {
         return match app.logins.known.now()?.by_token(&cookie, now) {
-            Some(credential) => Ok(credential.clone()),
+            Some(credential) => Ok((credential.clone(), true)),
             // A browser whose login ended is shown where to log in again.
             None => Err(Problem::new(Code::CredentialMissing, "the login ended")),
         };
     }
     if let Some(uid) = connection.peer {
         if let Some(credential) = app.known.now()?.by_peer(uid, now) {
-            return Ok(credential.clone());
+            return Ok((credential.clone(), false));
         }
         if uid == rustix::process::geteuid().as_raw() {
-            return Ok(app.own());
+            return Ok((app.own(), false));
         }
     }
     Err(Problem::new(Code::CredentialMissing, "nobody is logged in"))
 }
 
 /// The value of our cookie.
-fn cookie(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn cookie(headers: &HeaderMap) -> Option<String> {
     let pairs = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(name, _)| *name == COOKIE).map(|(_, value)| value.to_owned())

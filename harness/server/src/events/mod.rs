@@ -18,7 +18,7 @@ use glovebox_plane::ActionService;
 use tokio::sync::watch;
 
 pub(crate) use live::Live;
-use project::{Kind, Wire, project};
+pub(crate) use project::{Kind, Wire, project};
 pub(crate) use stream::{of_action, of_session};
 
 /// How many of the newest events of a session are kept for its readers: some

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-fn logged(what: serde_json::Value) -> Logged {
+fn logged(what: Value) -> Logged {
     let what: What = serde_json::from_value(what).unwrap();
     Logged {
         log: LogKey { tenant: "local".parse().unwrap(), session: "s1".parse().unwrap() },
@@ -16,9 +16,9 @@ fn logged(what: serde_json::Value) -> Logged {
     }
 }
 
-fn samples() -> Vec<(serde_json::Value, Kind)> {
+fn samples() -> Vec<(Value, Kind)> {
     let digest = Digest::of(b"x");
-    let told = |what: serde_json::Value| json!({ "kind": "task", "task": "t1", "event": { "kind": "told", "entry": { "id": "e1", "by": "uma", "what": what } } });
+    let told = |what: Value| json!({ "kind": "task", "task": "t1", "event": { "kind": "told", "entry": { "id": "e1", "by": "uma", "what": what } } });
     vec![
         (json!({ "kind": "planned", "revision": 1, "plan": digest, "effects": "none", "backend": "wasm" }), Kind::Tool),
         (json!({ "kind": "claimed", "right": { "kind": "policy" }, "digest": digest, "holder": "h1" }), Kind::Tool),

@@ -106,7 +106,7 @@ fn part(range: &HeaderValue, size: u64) -> Part {
     }
 }
 
-fn whole(reader: ArtifactReader, size: u64) -> Response {
+pub(crate) fn whole(reader: ArtifactReader, size: u64) -> Response {
     let chunks = stream::unfold(Some(reader), |reader| async move {
         let mut reader = reader?;
         match reader.next_chunk().await {

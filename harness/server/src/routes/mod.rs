@@ -2,7 +2,7 @@
 
 mod actions;
 mod approvals;
-mod artifacts;
+pub(crate) mod artifacts;
 mod capabilities;
 mod operate;
 mod output;
@@ -35,6 +35,7 @@ pub(crate) const ALL: &[&[Route]] = &[
     artifacts::ROUTES,
     capabilities::ROUTES,
     operate::ROUTES,
+    crate::inbox::ROUTES,
 ];
 
 /// How many entries a page has where nobody says.
