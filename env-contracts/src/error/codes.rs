@@ -117,6 +117,8 @@ codes! {
     OriginRefused = "origin-refused", exit 2, http 403, retry false, "use the address that the server printed; other names are given to it with `serve.hosts`";
     /// There is no such request.
     RouteUnknown = "route-unknown", exit 2, http 404, retry false, "docs/http.md lists every request, and `/openapi.json` describes them";
+    /// There is such a request, and it is not made with this method.
+    MethodUnknown = "method-unknown", exit 2, http 405, retry false, "docs/http.md lists every request with its method";
     /// The body of the request is too large.
     BodyTooLarge = "body-too-large", exit 2, http 413, retry false, "large content is not sent inside a request: make an artifact of it, or name a workspace";
     /// The body of the request has a media type that is not taken here.

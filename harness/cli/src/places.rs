@@ -68,11 +68,6 @@ impl Places {
         self.state.join("mcp.key")
     }
 
-    /// Where a running `glovebox serve` says its address.
-    pub(crate) fn served(&self) -> PathBuf {
-        self.state.join("serve.json")
-    }
-
     /// Who runs and who waits, over all processes.
     pub(crate) fn room(&self) -> PathBuf {
         self.state.join("room")

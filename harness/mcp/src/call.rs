@@ -12,6 +12,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::answer::{answer, refused};
 use crate::door::Door;
@@ -25,6 +26,24 @@ use crate::tools;
 /// not what was sent, where a key stands twice or a number is long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received(pub String);
+
+impl Received {
+    /// Those of a whole message. `None`: it has none, or is no message.
+    pub fn of(message: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Envelope<'a> {
+            #[serde(borrow)]
+            params: Parameters<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Parameters<'a> {
+            #[serde(borrow)]
+            arguments: &'a RawValue,
+        }
+        let envelope = serde_json::from_slice::<Envelope<'_>>(message).ok()?;
+        Some(Self(envelope.params.arguments.get().to_owned()))
+    }
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,6 +115,8 @@ impl Door {
             workspace: party.workspace.as_ref().map(|workspace| workspace.dir.clone()),
             inputs: BTreeMap::new(),
             asking: party.asking,
+            // Whoever comes back for it goes on with it.
+            held: false,
         })
     }
 

@@ -18,6 +18,7 @@ mod events;
 mod extract;
 mod inbox;
 mod listen;
+mod mcp;
 mod openapi;
 mod problem;
 mod routes;
@@ -97,6 +98,7 @@ impl Server {
             }
         }
         app.carried.let_go(grace).await;
+        app.doors.close().await;
         looking.abort();
         feed.abort();
         Ok(())

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Identity, Known, Limits, Logins, UNLOCKS, operator};
 use crate::carry::Carried;
 use crate::events::Feed;
+use crate::mcp::Doors;
 use crate::inbox::Handles;
 
 /// The services behind this door, one for each tenant.
@@ -42,6 +43,8 @@ pub struct Workspace {
 pub struct Settings {
     /// Folders that requests can name. Other paths of this host they can't.
     pub workspaces: BTreeMap<Name, Workspace>,
+    /// Where people find its pages: `http://127.0.0.1:7410`.
+    pub url: String,
     /// Names, besides those of the loopback, by which it is reached.
     pub hosts: Vec<String>,
     /// How many requests one credential may send each second.
@@ -70,6 +73,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// New ids.
     pub ids: Arc<dyn IdSource>,
+    /// What seals the rounds of MCP clients.
+    pub mcp_key: [u8; 32],
     /// How it behaves.
     pub settings: Settings,
 }
@@ -88,7 +93,8 @@ pub(crate) struct Shared {
     pub(crate) witness: PathBuf,
     /// How many passphrases are tried at one time.
     pub(crate) unlocks: Semaphore,
-    clock: Arc<dyn Clock>,
+    pub(crate) doors: Doors,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) settings: Settings,
     pub(crate) limits: Limits,
@@ -124,6 +130,7 @@ impl App {
             limits: Limits::new(parts.settings.rate),
             settings: parts.settings,
             carried: Carried::default(),
+            doors: Doors::new(parts.mcp_key),
             feed,
             handles: Handles::default(),
             ending: CancellationToken::new(),

@@ -128,7 +128,7 @@ pub(crate) fn router(app: &App) -> Router {
         let guarded = (route.handler)().route_layer(from_fn_with_state((app.clone(), route), auth::guard));
         router = router.route(route.path, guarded);
     }
-    router.fallback(routes::unknown).method_not_allowed_fallback(routes::unknown).with_state(app.clone())
+    router.fallback(routes::unknown).method_not_allowed_fallback(routes::not_this_way).with_state(app.clone())
 }
 
 /// The schema of a type, as a field of the table.

@@ -120,12 +120,12 @@ struct Served {
 /// folder, if one does.
 fn inbox(places: Places) -> InboxUrl {
     Arc::new(move |approval: &Id| {
-        let text = read_plain(&places.served(), MAX_SERVED).ok()?;
+        let text = read_plain(&places.serving(), MAX_SERVED).ok()?;
         let served: Served = serde_json::from_str(&text).ok()?;
         // Another process may have its number by now: then the page is not found,
         // and the command that is named beside it works.
         test_kill_process(Pid::from_raw(served.pid)?).ok()?;
-        Some(format!("{}/approvals/{approval}", served.url.trim_end_matches('/')))
+        Some(format!("{}/inbox/approvals/{approval}", served.url.trim_end_matches('/')))
     })
 }
 
@@ -133,7 +133,7 @@ fn inbox(places: Places) -> InboxUrl {
 ///
 /// # Errors
 /// `key-invalid` where others could read it or it is none; the host's.
-fn key(path: &Path) -> Result<[u8; 32], Problem> {
+pub(super) fn key(path: &Path) -> Result<[u8; 32], Problem> {
     let failed = |error: &std::io::Error| io_problem("cannot use the key of the MCP door", Code::KeyInvalid, error);
     loop {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;

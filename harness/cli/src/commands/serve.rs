@@ -37,28 +37,31 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
     who::person(&config)?;
     let places = Places::of(&config);
     places.make()?;
-    let settings = settings(args, &config)?;
+    let mut settings = settings(args, &config)?;
     let address = args.listen.unwrap_or_else(|| config.get::<SocketAddr>("serve.listen"));
     let socket = args.socket.clone().unwrap_or_else(|| places.socket());
     let slots = config.get::<Count>("admission.actions").0;
     let (credentials, approvers) = (house::credentials_path(&config), house::approvers_path(&config));
     let tenants = Arc::new(AllTenants::new(config, slots)?);
-    let server = Server::new(Parts {
-        tenants,
-        own: who::principal(),
-        credentials,
-        logins: places.logins(),
-        approvers,
-        witness: places.witness(),
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(TimeOrderedIds),
-        settings,
-    })?;
+    let mcp_key = super::mcp::key(&places.door_key())?;
     let runtime = house::tokio_runtime()?;
     let served = runtime.block_on(async {
         let ending = ended()?;
         let listeners = Listeners::open(Some(address), Some(&socket), args.others).await?;
         let url = format!("http://{}", listeners.address().unwrap_or(address));
+        settings.url.clone_from(&url);
+        let server = Server::new(Parts {
+            tenants,
+            own: who::principal(),
+            credentials,
+            logins: places.logins(),
+            approvers,
+            witness: places.witness(),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(TimeOrderedIds),
+            mcp_key,
+            settings,
+        })?;
         let found = Found { url: url.clone(), socket: socket.clone(), pid: std::process::id() };
         let _note = Note::leave(places.serving(), &found)?;
         say(&server, &url, &socket)?;
@@ -86,6 +89,7 @@ fn settings(args: &ServeArgs, config: &Config) -> Result<Settings, Problem> {
     }
     Ok(Settings {
         workspaces,
+        url: String::new(),
         hosts: config.get::<Words>("serve.hosts").0,
         rate: config.get::<Positive>("serve.rate").0,
         connections: config.get::<Positive>("serve.connections").0.get() as usize,

@@ -109,7 +109,7 @@ fn a_person_decides_at_another_terminal_and_the_agent_gets_the_result() {
     assert_eq!(outcome["code"], "approval-pending", "{asked}");
     let approval = outcome["approval_id"].as_str().unwrap();
     let told = asked["content"][0]["text"].as_str().unwrap();
-    assert!(told.contains(&format!("http://127.0.0.1:4321/approvals/{approval}")), "{told}");
+    assert!(told.contains(&format!("http://127.0.0.1:4321/inbox/approvals/{approval}")), "{told}");
     assert!(!house.workspace().join("new.txt").exists());
     house.run(&["approvals", "approve", approval]).ok();
     let result = client.call("glovebox.result", json!({ "action_id": outcome["action_id"] }));

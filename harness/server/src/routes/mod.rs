@@ -11,9 +11,9 @@ mod sessions;
 mod streams;
 mod tasks;
 mod turns;
-mod workspace;
+pub(crate) mod workspace;
 
-use axum::http::Uri;
+use axum::http::{Method, Uri};
 use env_contracts::{Code, Id, Problem};
 use glovebox_store::Page;
 use schemars::JsonSchema;
@@ -35,6 +35,7 @@ pub(crate) const ALL: &[&[Route]] = &[
     artifacts::ROUTES,
     capabilities::ROUTES,
     operate::ROUTES,
+    crate::mcp::ROUTES,
     crate::inbox::ROUTES,
 ];
 
@@ -45,6 +46,12 @@ const PAGE: u32 = 100;
 pub(crate) async fn unknown(uri: Uri) -> Failure {
     let message = format!("there is no such request at `{}`", uri.path());
     Failure(Problem::new(Code::RouteUnknown, message))
+}
+
+/// What there is a route for, and not this way.
+pub(crate) async fn not_this_way(method: Method, uri: Uri) -> Failure {
+    let message = format!("`{}` can't be asked for with {method}", uri.path());
+    Failure(Problem::new(Code::MethodUnknown, message))
 }
 
 /// Some entries, and where to go on.

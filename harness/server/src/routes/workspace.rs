@@ -8,7 +8,7 @@ use env_contracts::{Access, Code, Name, Problem};
 use crate::state::App;
 
 /// The folder of a name, with the most that may be done with it.
-pub(super) fn named(app: &App, name: &Name) -> Result<(PathBuf, Access), Problem> {
+pub(crate) fn named(app: &App, name: &Name) -> Result<(PathBuf, Access), Problem> {
     let workspaces = &app.settings.workspaces;
     match workspaces.get(name) {
         Some(workspace) => Ok((workspace.folder.clone(), workspace.access)),

@@ -70,7 +70,7 @@ async fn bad_requests_are_answered_with_codes() {
     let form = post().header("content-type", "application/x-www-form-urlencoded").body("a=b");
     assert_eq!(send(form).await, (415, "media-type-unsupported".into()));
     assert_eq!(send(house.request("GET", "agent", "/v1/nothing")).await, (404, "route-unknown".into()));
-    assert_eq!(send(house.request("DELETE", "agent", "/v1/actions")).await, (404, "route-unknown".into()));
+    assert_eq!(send(house.request("DELETE", "agent", "/v1/actions")).await, (405, "method-unknown".into()));
     assert_eq!(send(house.request("GET", "agent", "/v1/actions?no=1")).await, (400, "usage".into()));
     assert_eq!(send(house.request("GET", "agent", "/v1/actions/a%00b")).await, (400, "usage".into()));
     let wrong = house.request("GET", "", "/v1/whoami").bearer_auth("gbx_wrong");

@@ -223,8 +223,10 @@ impl House {
             witness: ground.path("witness-key.toml"),
             clock: Arc::new(SystemClock),
             ids: Arc::new(TimeOrderedIds),
+            mcp_key: [7; 32],
             settings: Settings {
                 workspaces: [(name("work"), workspace)].into(),
+                url: "http://127.0.0.1".to_owned(),
                 hosts: Vec::new(),
                 rate: NonZeroU32::new(10_000).unwrap(),
                 connections: 1000,

@@ -5,6 +5,7 @@
 mod actions;
 mod doors;
 mod house;
+mod mcp;
 mod restarts;
 mod roles;
 mod streams;

@@ -1,0 +1,78 @@
+//! MCP over HTTP, behind the guard of the server.
+
+use serde_json::{Value, json};
+
+use crate::house::{House, text_of};
+
+/// A message of the newest revision, as whoever has this credential.
+async fn send(house: &House, who: &str, path: &str, method: &str, mut params: Value) -> (u16, Value) {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let mut request = house
+        .request("POST", who, path)
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", method);
+    if let Some(name) = params["name"].as_str() {
+        request = request.header("mcp-name", name);
+    }
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let response = request.json(&body).send().await.unwrap();
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    let message = text.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&text);
+    (status, serde_json::from_str(message).unwrap_or_else(|_| panic!("{status} {text}")))
+}
+
+async fn call(house: &House, tool: &str, arguments: Value) -> Value {
+    let params = json!({ "name": tool, "arguments": arguments });
+    let (status, answer) = send(house, "agent", "/mcp?workspace=work", "tools/call", params).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["result"].clone()
+}
+
+/// The tools of the registry are there for an agent; a person's credential, and
+/// none, are refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_list_and_call_tools() {
+    let house = House::new().await;
+    let (status, list) = send(&house, "agent", "/mcp", "tools/list", json!({})).await;
+    assert_eq!(status, 200, "{list}");
+    let names: Vec<&str> = list["result"]["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert!(names.contains(&"fake.read") && names.contains(&"glovebox.result"), "{names:?}");
+    let done = call(&house, "fake.read", json!({})).await;
+    assert_eq!(done["isError"].as_bool().unwrap_or_default(), false, "{done}");
+    assert_eq!(send(&house, "operator", "/mcp", "tools/list", json!({})).await.0, 403);
+    assert_eq!(send(&house, "", "/mcp", "tools/list", json!({})).await.0, 401);
+}
+
+/// What needs a person is said so, with the page where they decide; whoever
+/// comes back for it runs it once.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_a_person_is_answered_in_the_inbox() {
+    let house = House::new().await;
+    let asked = call(&house, "fake.write", json!({ "text": "one" })).await;
+    assert_eq!(asked["isError"], true, "{asked}");
+    let (_, list) = house.get("approver", "/v1/approvals").await;
+    let card = &list["items"][0];
+    let text = asked.to_string();
+    assert!(text.contains(&format!("/inbox/approvals/{}", text_of(&card["approval"]))), "{text}");
+    assert!(house.ground.ran().is_empty());
+    let (status, settled) = house.decide("approver", card, "once").await;
+    assert_eq!(status, 200, "{settled}");
+    let done = call(&house, "glovebox.result", json!({ "action_id": card["action"] })).await;
+    assert_eq!(done["isError"].as_bool().unwrap_or_default(), false, "{done}");
+    assert_eq!(house.ground.ran(), [text_of(&card["action"])]);
+}
+
+/// A page of a stranger reaches this door no more than the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_page_is_refused_here_as_well() {
+    let house = House::new().await;
+    let request = house.request("POST", "agent", "/mcp").header("origin", "http://evil.example").json(&json!({}));
+    let (status, problem) = crate::house::answer(request).await;
+    assert_eq!((status, &problem["code"]), (403, &json!("origin-refused")));
+}
