@@ -1,0 +1,12 @@
+//! The inbox over real sockets: what a browser sends and gets.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod browser;
+mod chromium;
+mod decisions;
+mod guest;
+mod house;
+mod hostile;
+mod live;
+mod login;
