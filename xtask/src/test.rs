@@ -45,6 +45,14 @@ const NEEDS: &[Need] = &[
         skipped: "the test that downloads CPython and QuickJS for WASI and runs them",
         otherwise: "this python3 has no pip: install it (Debian: python3-pip)",
     },
+    Need {
+        name: "chromium",
+        probe: ("chromedriver", &["--version"]),
+        // It brings Chromium with it.
+        package: "chromium-driver",
+        skipped: "the tests of the inbox in a real browser",
+        otherwise: "this chromedriver can't tell its version: install it anew (Debian: chromium-driver)",
+    },
 ];
 
 /// Runs all tests and doctests; `args` go to the test programs.
