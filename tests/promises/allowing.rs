@@ -52,7 +52,7 @@ impl People for Allowing {
         Ok(Vec::new())
     }
 
-    fn verify(&self, _: &Name, _: &Statement, _: &Signature) -> Result<(), Problem> {
+    fn verify(&self, _: &Name, _: Assurance, _: &Statement, _: &Signature) -> Result<(), Problem> {
         unreachable!("nobody answers here")
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use env_contracts::Problem;
-use glovebox_identity::{By, Credential, Credentials, New};
+use glovebox_identity::{By, Credential, Credentials, New, Token};
 use glovebox_runtime::{Clock as _, SystemClock};
 use serde_json::json;
 
@@ -68,7 +68,7 @@ fn add(credentials: &mut Credentials, args: TokenAddArgs) -> Result<ExitCode, Pr
     let added = added.map_err(|error| Problem::of(&error))?;
     if args.json {
         // The one place where a token is written.
-        let token = token.as_ref().map(|token| token.reveal());
+        let token = token.as_ref().map(Token::reveal);
         return printed(print::json(&json!({ "credential": added, "token": token })), 0);
     }
     let Some(token) = token else {
