@@ -14,6 +14,7 @@ use crate::state::App;
 /// `credential-wrong`, `rate-limited` for who guesses, `usage` for half of it.
 pub(crate) async fn key(
     app: &App,
+    caller: &Caller,
     approver: Option<Name>,
     passphrase: Option<String>,
 ) -> Result<Option<Approver>, Problem> {
@@ -22,7 +23,7 @@ pub(crate) async fn key(
         (Some(name), Some(passphrase)) => (name, passphrase),
         _ => return Err(Problem::new(Code::Usage, "an approver's name and passphrase come together")),
     };
-    app.limits.guess()?;
+    app.limits.unlock(&caller.credential.name)?;
     let _one_of_few = app.unlocks.acquire().await;
     let path = app.approvers.clone();
     let unlocked = tokio::task::spawn_blocking(move || {

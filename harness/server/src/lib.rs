@@ -9,6 +9,13 @@
 //! What it is not: it decides nothing, it runs nothing, it knows no engine and
 //! no SQL. What it is told about the caller comes from their credential, never
 //! from what they send.
+//!
+//! ```
+//! // The document is made from the table of routes that is served.
+//! let document = glovebox_server::openapi();
+//! let answer = &document["paths"]["/v1/approvals/{approval}/answer"]["post"];
+//! assert_eq!(answer["x-roles"], serde_json::json!(["approver", "operator"]));
+//! ```
 
 mod auth;
 mod carry;

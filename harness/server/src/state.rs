@@ -151,7 +151,7 @@ impl App {
     /// # Errors
     /// `backend-error` if the host gives no random bytes.
     pub(crate) fn login_code(&self, who: Identity) -> Result<String, Problem> {
-        let mut random = [0_u8; 5];
+        let mut random = [0_u8; 8];
         let got = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
         if got != Ok(random.len()) {
             return Err(Problem::new(Code::BackendError, "the host gives no random bytes"));

@@ -84,11 +84,12 @@ impl Logins {
         Self { known: Known::at(path), codes: Mutex::default() }
     }
 
-    /// A new code for somebody. Typed by a person, so it is short: 40 bits,
-    /// used once, within minutes, and guesses are counted.
-    pub(crate) fn code(&self, as_whom: Identity, random: [u8; 5], now_ms: u64) -> String {
+    /// A new code for somebody. Typed by a person, so it is short: 60 bits,
+    /// used once, within minutes; whoever tries a million a second finds it in
+    /// one of a billion cases.
+    pub(crate) fn code(&self, as_whom: Identity, random: [u8; 8], now_ms: u64) -> String {
         let text = data_encoding::BASE32_NOPAD.encode(&random);
-        let code = format!("{}-{}", &text[..4], &text[4..]);
+        let code = format!("{}-{}-{}", &text[..4], &text[4..8], &text[8..12]);
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         codes.retain(|open| open.until_ms > now_ms);
         if codes.len() >= MOST_CODES {

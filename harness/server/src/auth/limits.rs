@@ -6,10 +6,12 @@ use env_contracts::{Code, Name, Problem};
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 
-/// How many guesses at codes and tokens are looked at: one each second, some at
-/// once. 256 random bits are out of reach anyway; a code of 40 bits is with
-/// this.
+/// How many wrong codes and tokens are answered as such: one each second, some
+/// at once. Both are out of reach of who guesses; they should not fill the log.
 const GUESSES: (u32, u32) = (1, 10);
+
+/// How many passphrases one credential may try: as many as a person mistypes.
+const UNLOCKS_OF_ONE: (u32, u32) = (1, 5);
 
 /// How many passphrases are tried at once: each costs 64 MiB and a moment of a
 /// processor.
@@ -19,16 +21,19 @@ pub(crate) const UNLOCKS: usize = 2;
 pub(crate) struct Limits {
     calls: DefaultKeyedRateLimiter<Name>,
     guesses: DefaultDirectRateLimiter,
+    unlocks: DefaultKeyedRateLimiter<Name>,
     clock: DefaultClock,
 }
 
 impl Limits {
     /// So many requests of one credential each second.
     pub(crate) fn new(rate: NonZeroU32) -> Self {
-        let quota = |rate: u32| NonZeroU32::new(rate).unwrap_or(NonZeroU32::MIN);
+        let some = |count: u32| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+        let slow = |(each, at_once): (u32, u32)| Quota::per_second(some(each)).allow_burst(some(at_once));
         Self {
             calls: RateLimiter::keyed(Quota::per_second(rate)),
-            guesses: RateLimiter::direct(Quota::per_second(quota(GUESSES.0)).allow_burst(quota(GUESSES.1))),
+            guesses: RateLimiter::direct(slow(GUESSES)),
+            unlocks: RateLimiter::keyed(slow(UNLOCKS_OF_ONE)),
             clock: DefaultClock::default(),
         }
     }
@@ -52,8 +57,19 @@ impl Limits {
         })
     }
 
+    /// Counts a passphrase that this credential tries. It is counted for itself:
+    /// strangers who guess must not keep a person from deciding.
+    pub(crate) fn unlock(&self, credential: &Name) -> Result<(), Problem> {
+        self.unlocks.check_key(credential).map_err(|over| {
+            let wait = over.wait_time_from(self.clock.now());
+            let message = format!("`{credential}` tries too many passphrases; again in {} ms", wait.as_millis());
+            Problem::new(Code::RateLimited, message).with_help("wait as long as the message says")
+        })
+    }
+
     /// Forgets those who have not asked for a while.
     pub(crate) fn tidy(&self) {
         self.calls.retain_recent();
+        self.unlocks.retain_recent();
     }
 }

@@ -63,7 +63,7 @@ async fn answered(app: &App, visitor: &Visitor, approval: &Id, form: Answer) -> 
     };
     // A name without a passphrase is a choice that was not made.
     let approver = form.approver.filter(|_| form.passphrase.is_some());
-    let key = decide::key(app, approver, form.passphrase).await?;
+    let key = decide::key(app, &visitor.caller, approver, form.passphrase).await?;
     let reply = Reply { approval: approval.clone(), seen: Some(seen), answer, words: form.words };
     decide::answer(app, &visitor.caller, key.as_ref(), reply, CHANNEL).await.map(drop)
 }

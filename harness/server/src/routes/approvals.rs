@@ -132,7 +132,7 @@ async fn answer(
         }
     };
     let reply = Reply { approval, seen: Some(body.plan), answer, words: body.words };
-    let key = decide::key(&app, body.approver, body.passphrase).await?;
+    let key = decide::key(&app, &caller, body.approver, body.passphrase).await?;
     Ok(Json(decide::answer(&app, &caller, key.as_ref(), reply, "http").await?))
 }
 
