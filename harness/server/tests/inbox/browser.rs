@@ -29,7 +29,7 @@ impl Seen {
 
 /// Somebody's browser.
 pub(crate) struct Browser {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     pub(crate) cookie: Option<String>,
     /// The origin of its forms.
     pub(crate) origin: Option<String>,

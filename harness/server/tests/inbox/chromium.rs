@@ -1,31 +1,12 @@
 //! The same in a real browser: Debian's Chromium, by WebDriver.
 
-use std::process::{Child, Stdio};
-use std::time::Duration;
-
-use fantoccini::{Client, ClientBuilder, Locator};
 use glovebox_events::ApprovalState;
 use glovebox_identity::Role;
 use serde_json::{Value, json};
 
+use crate::driver::{Client, Driver, run, until};
 use crate::house::{House, approval, plan};
 use crate::hostile::hostile;
-
-/// How long a page may take for what it does: far more than it needs.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A driver of browsers, which ends with its test.
-struct Driver {
-    child: Child,
-    url: String,
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// How a browser looks at pages.
 #[derive(Clone, Copy)]
@@ -37,65 +18,18 @@ struct Look {
 
 const WIDE: Look = Look { dark: false, width: 1000, height: 1700 };
 
-impl Driver {
-    /// `None`, and a loud line, where Chromium is not installed.
-    async fn start() -> Option<Self> {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        #[expect(clippy::disallowed_methods, reason = "the browser that this test is about")]
-        let mut command = std::process::Command::new("chromedriver");
-        let started = command.arg(format!("--port={port}")).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = match started {
-            Ok(child) => child,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                eprintln!("SKIPPED, no Chromium here: `apt-get install chromium-driver`, and the inbox is tested in it");
-                return None;
-            }
-            Err(error) => panic!("chromedriver: {error}"),
-        };
-        let driver = Self { child, url: format!("http://127.0.0.1:{port}") };
-        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        Some(driver)
-    }
-
-    async fn open(&self, house: &House, secret: &str, look: Look) -> Client {
-        let scheme = if look.dark { "--blink-settings=preferredColorScheme=0" } else { "--blink-settings=preferredColorScheme=1" };
-        let options = json!({
-            "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", scheme],
-            "mobileEmulation": { "deviceMetrics": { "width": look.width, "height": look.height, "pixelRatio": 1, "mobile": false, "touch": false } },
-        });
-        let mut wanted = serde_json::Map::new();
-        wanted.insert("goog:chromeOptions".to_owned(), options);
-        wanted.insert("unhandledPromptBehavior".to_owned(), json!("ignore"));
-        let client = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new())
-            .capabilities(wanted)
-            .connect(&self.url)
-            .await
-            .unwrap();
-        client.goto(&format!("http://{}/login", house.address)).await.unwrap();
-        client.find(Locator::Id("secret")).await.unwrap().send_keys(secret).await.unwrap();
-        client.find(Locator::Css("button.primary")).await.unwrap().click().await.unwrap();
-        until(&client, "return location.pathname === '/' && document.readyState === 'complete'").await;
-        client
-    }
-}
-
-async fn run(client: &Client, script: &str) -> Value {
-    client.execute(script, Vec::new()).await.unwrap()
-}
-
-/// Waits until a script says yes.
-async fn until(client: &Client, script: &str) {
-    let wait = async {
-        while client.execute(script, Vec::new()).await.ok() != Some(Value::Bool(true)) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    if tokio::time::timeout(PATIENCE, wait).await.is_err() {
-        let page = client.source().await.unwrap_or_default();
-        panic!("it never came to `{script}`:\n{page}");
-    }
+async fn open(driver: &Driver, house: &House, secret: &str, look: Look) -> Client {
+    let scheme = if look.dark { "--blink-settings=preferredColorScheme=0" } else { "--blink-settings=preferredColorScheme=1" };
+    let options = json!({
+        "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", scheme],
+        "mobileEmulation": { "deviceMetrics": { "width": look.width, "height": look.height, "pixelRatio": 1, "mobile": false, "touch": false } },
+    });
+    let client = driver.session(json!({ "goog:chromeOptions": options, "unhandledPromptBehavior": "ignore" })).await;
+    client.goto(&format!("http://{}/login", house.address)).await;
+    client.type_at("#secret", secret).await;
+    client.click("button.primary").await;
+    until(&client, "return location.pathname === '/' && document.readyState === 'complete'").await;
+    client
 }
 
 /// The controls of a card take answers.
@@ -106,11 +40,11 @@ async fn ready(client: &Client, approval: &str) {
 
 async fn shot(client: &Client, name: &str) {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    fs_err::write(folder.join(format!("inbox-{name}.png")), client.screenshot().await.unwrap()).unwrap();
+    fs_err::write(folder.join(format!("inbox-{name}.png")), client.screenshot().await).unwrap();
 }
 
 async fn press(client: &Client, keys: &str) {
-    client.active_element().await.unwrap().send_keys(keys).await.unwrap();
+    client.press(keys).await;
 }
 
 /// The ids of the cards, in their order.
@@ -130,7 +64,7 @@ async fn violations(client: &Client) -> Value {
             const out = performance.getEntriesByType('resource').map(one => one.name).filter(name => !name.startsWith(location.origin));
             done([...all, ...out]);
         }, 50);";
-    client.execute_async(script, Vec::new()).await.unwrap()
+    client.execute_async(script).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,7 +75,7 @@ async fn keys_act_on_the_card_that_is_marked_and_on_no_other() {
     let first = house.ask("notes.write", r#"{"path":"a.txt"}"#, Some("because")).await;
     let second = house.ask("mail.send", r#"{"to":"everybody@example.com","text":"Hello"}"#, None).await;
     let third = house.ask("notes.write", r#"{"path":"b.txt"}"#, None).await;
-    let client = driver.open(&house, &house.code, WIDE).await;
+    let client = open(&driver, &house, &house.code, WIDE).await;
     assert_eq!(order(&client).await.len(), 3);
     ready(&client, &approval(&third)).await;
     shot(&client, "three").await;
@@ -161,7 +95,6 @@ async fn keys_act_on_the_card_that_is_marked_and_on_no_other() {
     assert_eq!(order(&client).await.len(), 3, "it stays where it was");
     shot(&client, "declined").await;
     assert_eq!(violations(&client).await, json!([]));
-    client.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -169,7 +102,7 @@ async fn a_new_card_comes_last_and_takes_no_answer_for_a_moment() {
     let Some(driver) = Driver::start().await else { return };
     let house = House::open().await;
     let first = house.ask("notes.write", r#"{"n":1}"#, None).await;
-    let client = driver.open(&house, &house.code, WIDE).await;
+    let client = open(&driver, &house, &house.code, WIDE).await;
     ready(&client, &approval(&first)).await;
     // When the controls of a card that appears can be used, and since when it is there.
     run(&client, "window.seen = {};
@@ -192,7 +125,6 @@ async fn a_new_card_comes_last_and_takes_no_answer_for_a_moment() {
     assert_eq!(of["began"], json!(true), "{seen}");
     assert!(of["after"].as_f64().unwrap() >= 590.0, "{seen}");
     assert!(run(&client, "return document.title").await.as_str().unwrap().starts_with("(2) Inbox"));
-    client.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,27 +133,25 @@ async fn a_decision_elsewhere_retires_the_card_at_once_where_it_is() {
     let house = House::open().await;
     let first = house.ask("notes.write", r#"{"n":1}"#, None).await;
     let second = house.ask("notes.write", r#"{"n":2}"#, None).await;
-    let one = driver.open(&house, &house.code, WIDE).await;
-    let two = driver.open(&house, &house.token("v", Role::Operator), WIDE).await;
+    let one = open(&driver, &house, &house.code, WIDE).await;
+    let two = open(&driver, &house, &house.token("v", Role::Operator), WIDE).await;
     let id = approval(&first);
     ready(&one, &id).await;
     ready(&two, &id).await;
     let before = order(&two).await;
     let approve = format!("#approval-{id} button[value=once]");
-    one.find(Locator::Css(&approve)).await.unwrap().click().await.unwrap();
+    one.click(&approve).await;
     let over = format!("return document.getElementById('approval-{id}').classList.contains('over')");
     until(&one, &over).await;
     until(&two, &over).await;
     assert_eq!(order(&two).await, before);
     let text = run(&two, &format!("return document.getElementById('approval-{id}').innerText")).await;
     assert!(text.as_str().unwrap().contains("Answered once by u"), "{text}");
-    assert!(two.find(Locator::Css(&approve)).await.is_err(), "it can still be answered");
+    assert!(!two.has(&approve).await, "it can still be answered");
     shot(&two, "retired").await;
     // The other one is as it was.
     ready(&two, &approval(&second)).await;
     assert_eq!((house.state(&first), house.state(&second)), (ApprovalState::Approved, ApprovalState::Pending));
-    one.close().await.unwrap();
-    two.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,7 +160,7 @@ async fn what_is_long_is_opened_before_it_is_approved() {
     let house = House::open().await;
     let long: Vec<String> = (0..60).map(|n| format!("line {n} of a long text")).collect();
     let action = house.ask("notes.write", &json!({ "text": long.join("\n") }).to_string(), None).await;
-    let client = driver.open(&house, &house.code, WIDE).await;
+    let client = open(&driver, &house, &house.code, WIDE).await;
     let id = approval(&action);
     ready(&client, &id).await;
     shot(&client, "folded").await;
@@ -238,14 +168,13 @@ async fn what_is_long_is_opened_before_it_is_approved() {
     assert_eq!(run(&client, off).await, json!(true));
     press(&client, "j").await;
     press(&client, "a").await;
-    client.find(Locator::Css("details.folded > summary")).await.unwrap().click().await.unwrap();
+    client.click("details.folded > summary").await;
     until(&client, "return !document.querySelector('button[value=once]').disabled").await;
     assert!(run(&client, "return document.querySelector('details.folded').innerText").await.as_str().unwrap().contains("line 59"));
     assert_eq!(house.state(&action), ApprovalState::Pending);
-    client.find(Locator::Css("button[value=once]")).await.unwrap().click().await.unwrap();
+    client.click("button[value=once]").await;
     until(&client, &format!("return document.getElementById('approval-{id}').classList.contains('over')")).await;
     assert_eq!(house.state(&action), ApprovalState::Approved);
-    client.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -258,24 +187,22 @@ async fn pages_fit_a_phone_and_the_night() {
     house.ask("mail.send", r#"{"to":"a@b.example","text":"Dear all,\nthis is it.\nYours"}"#, Some("they wait")).await;
     let fits = "return document.documentElement.scrollWidth <= innerWidth";
     let phone = Look { dark: false, width: 320, height: 2600 };
-    let client = driver.open(&house, &house.code, phone).await;
+    let client = open(&driver, &house, &house.code, phone).await;
     assert_eq!(run(&client, "return innerWidth").await, json!(320));
     let cards = [format!("/inbox/approvals/{}", approval(&action)), format!("/inbox/questions/{}", hostile.1)];
     for path in ["/", "/sessions", "/sessions/s1", "/sessions/s9", &cards[0], &cards[1]] {
-        client.goto(&format!("http://{}{path}", house.address)).await.unwrap();
+        client.goto(&format!("http://{}{path}", house.address)).await;
         until(&client, "return document.readyState === 'complete'").await;
         run(&client, "document.querySelectorAll('details').forEach(box => { box.open = true; })").await;
         assert_eq!(run(&client, fits).await, json!(true), "{path}");
         shot(&client, &format!("phone{}", path.split('/').take(3).collect::<Vec<_>>().join("-"))).await;
     }
-    client.close().await.unwrap();
     let night = Look { dark: true, ..WIDE };
-    let client = driver.open(&house, &house.token("n", Role::Operator), night).await;
+    let client = open(&driver, &house, &house.token("n", Role::Operator), night).await;
     assert_eq!(run(&client, "return matchMedia('(prefers-color-scheme: dark)').matches").await, json!(true));
     let ground = run(&client, "return getComputedStyle(document.body).backgroundColor").await;
     assert_eq!(ground, json!("rgb(18, 22, 20)"));
     shot(&client, "dark").await;
-    client.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -283,41 +210,39 @@ async fn nothing_that_strangers_write_runs_or_leaves() {
     let Some(driver) = Driver::start().await else { return };
     let house = House::open().await;
     let (approval, question) = hostile(&house).await;
-    let client = driver.open(&house, &house.code, WIDE).await;
+    let client = open(&driver, &house, &house.code, WIDE).await;
     let pages = ["/".to_owned(), "/sessions/s1".to_owned(), "/sessions/s9".to_owned(), format!("/inbox/approvals/{approval}"), format!("/inbox/questions/{question}")];
     for path in &pages {
-        client.goto(&format!("http://{}{path}", house.address)).await.unwrap();
+        client.goto(&format!("http://{}{path}", house.address)).await;
         until(&client, "return document.readyState === 'complete'").await;
         run(&client, "document.querySelectorAll('details').forEach(box => { box.open = true; })").await;
-        assert!(client.get_alert_text().await.is_err(), "{path}");
+        assert!(!client.alerted().await, "{path}");
         assert_eq!(violations(&client).await, json!([]), "{path}");
         let made = run(&client, "return document.querySelectorAll('#main :is(script, iframe, img, object, embed, [onerror], [onfocus], [style])').length").await;
         assert_eq!(made, json!(0), "{path}");
     }
     // What is watched for would be seen.
     run(&client, "document.body.append(Object.assign(document.createElement('script'), { textContent: 'alert(1)' }))").await;
-    assert!(client.get_alert_text().await.is_err());
+    assert!(!client.alerted().await);
     assert_ne!(violations(&client).await, json!([]));
-    client.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_page_runs_nothing_and_knows_nothing() {
     let Some(driver) = Driver::start().await else { return };
     let house = House::open().await;
-    let client = driver.open(&house, &house.code, WIDE).await;
+    let client = open(&driver, &house, &house.code, WIDE).await;
     let browser = crate::browser::Browser::logged_in(&house, &house.token("v", Role::Operator)).await;
     let path = crate::guest::made(&house, &browser).await;
-    client.goto(&format!("http://{}/sessions/s1", house.address)).await.unwrap();
+    client.goto(&format!("http://{}/sessions/s1", house.address)).await;
     shot(&client, "session").await;
-    client.goto(&format!("http://{}/view/{path}", house.address)).await.unwrap();
-    let there = client.current_url().await.unwrap();
-    assert_eq!(there.host_str(), Some("localhost"), "{there}");
-    assert!(client.source().await.unwrap().contains("made by a guest"));
-    assert_eq!(client.title().await.unwrap(), "x", "its script ran");
+    client.goto(&format!("http://{}/view/{path}", house.address)).await;
+    let there = run(&client, "return location.hostname").await;
+    assert_eq!(there, json!("localhost"));
+    assert!(run(&client, "return document.body.innerText").await.as_str().unwrap().contains("made by a guest"));
+    assert_eq!(run(&client, "return document.title").await, json!("x"), "its script ran");
     let origin = run(&client, "return self.origin").await;
     assert_eq!(origin, json!("null"));
-    client.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -325,7 +250,7 @@ async fn without_scripts_the_same_forms_decide() {
     let Some(driver) = Driver::start().await else { return };
     let house = House::open().await;
     let action = house.ask("notes.write", r#"{"n":1}"#, None).await;
-    let client = driver.open(&house, &house.code, WIDE).await;
+    let client = open(&driver, &house, &house.code, WIDE).await;
     let id = approval(&action);
     ready(&client, &id).await;
     // As a browser sends it that runs none of ours.
@@ -334,5 +259,4 @@ async fn without_scripts_the_same_forms_decide() {
         form.append(button); form.submit();")).await;
     until(&client, &format!("return location.pathname === '/inbox/approvals/{id}'")).await;
     assert_eq!(house.state(&action), ApprovalState::Declined, "{}", plan(&action));
-    client.close().await.unwrap();
 }

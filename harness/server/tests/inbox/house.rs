@@ -256,6 +256,7 @@ impl House {
             workspace: Some(self.dir.path().join("workspace")),
             inputs: BTreeMap::new(),
             asking: Asking::Leave,
+            held: false,
         };
         match self.service.submit(submission, Arc::new(Unwatched), &Stop::default()).await.unwrap() {
             Submitted::Waiting(action) => action,

@@ -5,6 +5,7 @@
 mod browser;
 mod chromium;
 mod decisions;
+mod driver;
 mod guest;
 mod house;
 mod hostile;
