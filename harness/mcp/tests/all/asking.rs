@@ -61,6 +61,7 @@ fn the_result_is_waited_for_while_a_person_decides_and_no_longer_than_a_client_w
         let waits = seat.house.now(&action);
         assert_eq!(waits.state, ActionState::WaitingApproval, "that nobody waits for it takes nothing away");
         seat.answer(&waits, "once", None).await;
+        let client = seat.patient(Hand::default()).await;
         let result = call(&client, "glovebox.result", json!({ "action_id": action })).await;
         assert_eq!(said(&result, "outcome"), "completed");
     });
@@ -116,13 +117,13 @@ fn a16_what_a_person_says_when_they_decline_stands_in_the_same_result() {
 #[test]
 fn a_restart_takes_nothing_away_from_what_waits() {
     let ground = Ground::new();
-    let first = Seat::in_house(House::open(&ground, &setup()), Duration::from_secs(20));
+    let first = Seat::in_house(House::open(&ground, &setup()), Duration::from_secs(300));
     let action = first.house.block_on(async {
         let client = first.client(Era::New, Hand::default()).await;
         named(&call(&client, "fake.write", json!({})).await)
     });
     drop(first);
-    let second = Seat::in_house(House::open(&ground, &setup()), Duration::from_secs(20));
+    let second = Seat::in_house(House::open(&ground, &setup()), Duration::from_secs(300));
     second.house.runs_well();
     second.house.block_on(async {
         second.answer(&second.house.now(&action), "once", None).await;

@@ -105,19 +105,19 @@ pub(crate) type Client = RunningService<RoleClient, Hand>;
 
 impl Seat {
     pub(crate) fn of(setup: &Setup) -> Self {
-        Self::in_house(House::of(setup), Duration::from_secs(20))
+        Self::in_house(House::of(setup), Duration::from_secs(300))
     }
 
     /// A door that waits for people no longer than this.
     pub(crate) fn in_house(house: House, wait: Duration) -> Self {
-        let door = Door::new(DoorParts {
-            service: house.service.clone(),
-            clock: house.ground.clock.clone(),
-            key: StateKey::new([7; 32]),
-            inbox_url: Arc::new(|approval| Some(format!("http://127.0.0.1:1/approvals/{approval}"))),
-            wait,
-        });
+        let door = door(&house, wait);
         Self { house, door }
+    }
+
+    /// A client at another door of the house, which waits for as long as it
+    /// takes.
+    pub(crate) async fn patient(&self, hand: Hand) -> Client {
+        connected(&door(&self.house, Duration::from_secs(300)), self.party(), Era::New, hand).await
     }
 
     /// The agent `coder`, on a workspace that it may write.
@@ -135,15 +135,7 @@ impl Seat {
     }
 
     pub(crate) async fn client_of(&self, party: Party, era: Era, hand: Hand) -> Client {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (read, write) = tokio::io::split(theirs);
-        let door = self.door.of(party);
-        tokio::spawn(async move { door.serve(read, write).await });
-        let lifecycle = match era {
-            Era::Old => ClientLifecycleMode::Initialize,
-            Era::New => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
-        };
-        hand.serve_with_lifecycle(ours, lifecycle).await.unwrap()
+        connected(&self.door, party, era, hand).await
     }
 
     /// All actions, the newest first.
@@ -168,6 +160,28 @@ impl Seat {
         let by = Signed { principal: &principal, key: None, channel: name("test") };
         self.house.service.answer(by, offered(approval(action), offer, words)).await.unwrap();
     }
+}
+
+fn door(house: &House, wait: Duration) -> Door {
+    Door::new(DoorParts {
+        service: house.service.clone(),
+        clock: house.ground.clock.clone(),
+        key: StateKey::new([7; 32]),
+        inbox_url: Arc::new(|approval| Some(format!("http://127.0.0.1:1/approvals/{approval}"))),
+        wait,
+    })
+}
+
+async fn connected(door: &Door, party: Party, era: Era, hand: Hand) -> Client {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (read, write) = tokio::io::split(theirs);
+    let door = door.of(party);
+    tokio::spawn(async move { door.serve(read, write).await });
+    let lifecycle = match era {
+        Era::Old => ClientLifecycleMode::Initialize,
+        Era::New => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
+    };
+    hand.serve_with_lifecycle(ours, lifecycle).await.unwrap()
 }
 
 pub(crate) fn calling(tool: &str, arguments: Value) -> CallToolRequestParams {

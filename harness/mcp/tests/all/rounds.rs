@@ -63,6 +63,7 @@ fn accepting_to_open_the_page_decides_nothing_and_the_same_action_goes_on() {
         assert_eq!(seat.house.ground.runs().len(), 0);
 
         seat.answer(&action, "once", None).await;
+        let client = seat.patient(Hand::opens(Answers::Accept)).await;
         for _ in 0..2 {
             let done = client.peer().call_tool_once(round(&second, "accept")).await.unwrap();
             let CallToolResponse::Complete(result) = done else { panic!("{done:?}") };
@@ -127,13 +128,13 @@ fn a_request_state_counts_for_its_own_call_its_own_party_and_its_own_time() {
 #[test]
 fn a_round_goes_on_after_a_restart_of_the_door() {
     let ground = Ground::new();
-    let first = Seat::in_house(House::open(&ground, &setup()), Duration::from_secs(20));
+    let first = Seat::in_house(House::open(&ground, &setup()), Duration::from_secs(300));
     let before = first.house.block_on(async {
         let client = first.client(Era::New, Hand::opens(Answers::Accept)).await;
         asked(&client, request()).await
     });
     drop(first);
-    let second = Seat::in_house(House::open(&ground, &setup()), Duration::from_secs(20));
+    let second = Seat::in_house(House::open(&ground, &setup()), Duration::from_secs(300));
     second.house.runs_well();
     second.house.block_on(async {
         let action = second.actions()[0].clone();
@@ -149,7 +150,7 @@ fn a_round_goes_on_after_a_restart_of_the_door() {
 /// rmcp's client drives the rounds by itself.
 #[test]
 fn a_client_that_drives_its_rounds_gets_the_result_once_a_person_approved() {
-    let seat = seat_waiting(Duration::from_secs(20));
+    let seat = seat_waiting(Duration::from_secs(300));
     let hand = Hand::opens(Answers::Accept);
     seat.house.block_on(async {
         let client = seat.client(Era::New, hand.clone()).await;
@@ -167,7 +168,7 @@ fn a_client_that_drives_its_rounds_gets_the_result_once_a_person_approved() {
 #[test]
 fn with_the_older_handshake_the_page_is_opened_while_the_request_is_open() {
     for answers in [Answers::Accept, Answers::Never] {
-        let seat = seat_waiting(Duration::from_secs(20));
+        let seat = seat_waiting(Duration::from_secs(300));
         let hand = Hand::opens(answers);
         seat.house.block_on(async {
             let client = seat.client(Era::Old, hand.clone()).await;
