@@ -123,6 +123,18 @@ codes! {
     BodyTooLarge = "body-too-large", exit 2, http 413, retry false, "large content is not sent inside a request: make an artifact of it, or name a workspace";
     /// The body of the request has a media type that is not taken here.
     MediaTypeUnsupported = "media-type-unsupported", exit 2, http 415, retry false, "send JSON, with `content-type: application/json`";
+    /// The list of webhooks is not valid, or others could read or have written it: nobody is told of anything until it is.
+    WebhooksInvalid = "webhooks-invalid", exit 2, http 500, retry false, "correct what is named; a new list is made by adding its webhooks again";
+    /// There is a webhook of that name.
+    WebhookConflict = "webhook-conflict", exit 2, http 409, retry false, "choose another name, or remove the webhook first: `glovebox webhook remove NAME`";
+    /// There is no webhook of that name.
+    WebhookUnknown = "webhook-unknown", exit 2, http 404, retry false, "`glovebox webhook list` shows what there is";
+    /// The secret of a webhook is not where it should be, has another form, or could be read by others.
+    WebhookSecret = "webhook-secret", exit 2, http 500, retry false, "make one: `printf 'whsec_%s' \"$(openssl rand -base64 32)\" > FILE`, for its owner alone (`chmod 600 FILE`)";
+    /// The address of a webhook is none that may be called: it is not https, or leads into this host or a private network.
+    WebhookTarget = "webhook-target", exit 2, http 400, retry false, "name a public https address; `--allow-private` lets one webhook call addresses of your own";
+    /// The receiver of a webhook did not take what was sent.
+    WebhookFailed = "webhook-failed", exit 2, http 502, retry true, "the message says what came back; look at the receiver's log";
     /// The file of a signing key is missing or not valid, or others could read or have written it.
     KeyInvalid = "key-invalid", exit 2, http 500, retry false, "name the file that was made with the key; what was signed with a lost key stays verifiable with its public half";
     /// No action of that id exists here, or it is not yours to see.

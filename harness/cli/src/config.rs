@@ -45,6 +45,7 @@ settings! {
     "profiles", "GLOVEBOX_PROFILES", "", String, "The file with the operator's agent profiles: what each agent may find and call. Default: `profiles.toml` beside the configuration file; if there is none, every agent may find and call everything.";
     "approvers", "GLOVEBOX_APPROVERS", "", String, "The file of those who approve by passphrase. Default: `approvers.toml` beside the configuration file.";
     "credentials", "GLOVEBOX_CREDENTIALS", "", String, "The file of those who may call at a door, by token or as a user of this machine. Default: `credentials.toml` beside the configuration file.";
+    "webhooks", "GLOVEBOX_WEBHOOKS", "", String, "The file of those who are told of what waits for people. Default: `webhooks.toml` beside the configuration file.";
     "agent", "GLOVEBOX_AGENT", "", Agent, "The agent that asks, NAME or NAME@VERSION, for a harness that runs this command for one. Empty: the user asks.";
     "session", "GLOVEBOX_SESSION", "", Word, "The session that actions belong to. Empty: the user has one.";
     "task", "GLOVEBOX_TASK", "", Word, "The task that actions belong to. Empty: the session has one.";
@@ -257,6 +258,7 @@ fn default(setting: &Setting) -> String {
         "profiles" => text(file_path().parent().map(|folder| folder.join("profiles.toml"))),
         "approvers" => text(file_path().parent().map(|folder| folder.join("approvers.toml"))),
         "credentials" => text(file_path().parent().map(|folder| folder.join("credentials.toml"))),
+        "webhooks" => text(file_path().parent().map(|folder| folder.join("webhooks.toml"))),
         // Whole MiB: an odd number of bytes can't be read at a glance.
         "admission.memory" => ByteSize(budgets().memory.0 >> 20 << 20).to_string(),
         "admission.actions" => budgets().actions.to_string(),

@@ -324,6 +324,11 @@ pub(crate) fn approvers_path(config: &Config) -> PathBuf {
     config.entry("approvers").0.into()
 }
 
+/// The file of those who are told of what waits for people.
+pub(crate) fn webhooks_path(config: &Config) -> PathBuf {
+    config.entry("webhooks").0.into()
+}
+
 /// The file of those who may call at a door.
 pub(crate) fn credentials_path(config: &Config) -> PathBuf {
     config.entry("credentials").0.into()

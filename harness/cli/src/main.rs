@@ -114,6 +114,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Inbox(args) => commands::serve::inbox(&args, &config),
         Command::Permission(command) => commands::permission::run(command, &config),
         Command::Approver(command) => commands::approver::run(command, &config),
+        Command::Webhook(command) => commands::webhook::run(command, &config),
         Command::Token(command) => commands::token::run(command, &config),
         Command::Mcp(args) => commands::mcp::run(&args, &config),
         Command::Stop(args) => commands::stop::run(&args, &config),

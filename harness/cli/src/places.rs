@@ -88,6 +88,11 @@ impl Places {
         self.state.join("logins.toml")
     }
 
+    /// How far each webhook is.
+    pub(crate) fn webhooks(&self) -> PathBuf {
+        self.state.join("webhooks")
+    }
+
     /// The key with which this service vouches for who answered.
     pub(crate) fn witness(&self) -> PathBuf {
         self.state.join("witness-key.toml")
@@ -144,7 +149,7 @@ pub(crate) fn protect(config: &Config, places: &Places) -> Vec<PathBuf> {
     let configuration = crate::config::file_path();
     let mut paths = vec![places.state.clone(), configuration.clone()];
     paths.extend(
-        ["ceiling", "policy", "profiles", "approvers", "credentials"].map(|key| PathBuf::from(config.entry(key).0)),
+        ["ceiling", "policy", "profiles", "approvers", "credentials", "webhooks"].map(|key| PathBuf::from(config.entry(key).0)),
     );
     // The folder that is ours alone, also before there is a file in it.
     paths.extend(configuration.parent().filter(|folder| folder.ends_with("glovebox")).map(Into::into));

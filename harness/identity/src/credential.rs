@@ -7,6 +7,10 @@ use env_contracts::{Digest, Name, Principal, Version};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The longest name of a credential that speaks for others, in characters: it
+/// is recorded with each answer, behind the name of the door.
+const MAX_FRONT_END: usize = 64;
+
 /// The version tag of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) enum CredentialsSchema {
@@ -46,6 +50,10 @@ pub struct Credential {
     /// At which stage the agent's tasks are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Name>,
+    /// Whether its holder, a front end that knows its own users, may say for
+    /// which of them it answers: by token, with the role `approver` alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_behalf: bool,
     /// When it was added, in milliseconds since 1970.
     pub created_ms: u64,
     /// From when on it is worth nothing, in milliseconds since 1970. Absent:
@@ -106,14 +114,17 @@ pub struct New {
     pub agent_version: Option<Version>,
     /// See [`Credential::stage`].
     pub stage: Option<Name>,
+    /// See [`Credential::on_behalf`].
+    pub on_behalf: bool,
     /// See [`Credential::expires_ms`].
     pub expires_ms: Option<u64>,
 }
 
 impl New {
     pub(crate) fn shown_by(self, by: By, now_ms: u64) -> Credential {
-        let Self { name, role, tenant, user, agent, agent_version, stage, expires_ms } = self;
-        Credential { name, role, tenant, user, agent, agent_version, stage, created_ms: now_ms, expires_ms, by }
+        let Self { name, role, tenant, user, agent, agent_version, stage, on_behalf, expires_ms } = self;
+        let created_ms = now_ms;
+        Credential { name, role, tenant, user, agent, agent_version, stage, on_behalf, created_ms, expires_ms, by }
     }
 }
 
@@ -147,6 +158,16 @@ impl Credential {
         }
         if !agent && self.stage.is_some() {
             return Err("has no stage without an agent".into());
+        }
+        if self.on_behalf && self.role != Role::Approver {
+            return Err(format!("with the role `{}` speaks for nobody else", self.role));
+        }
+        // What the kernel says of a caller is said of them, and of nobody else.
+        if self.on_behalf && !matches!(self.by, By::Token { .. }) {
+            return Err("that speaks for others is shown by a token".into());
+        }
+        if self.on_behalf && self.name.as_str().len() > MAX_FRONT_END {
+            return Err(format!("that speaks for others has a name of at most {MAX_FRONT_END} characters"));
         }
         if !self.in_force(self.created_ms) {
             return Err("ends after it begins".into());

@@ -63,6 +63,15 @@ pub enum IdentityError {
     /// run as.
     #[error("no credential says which other user of the machine `{0}` is")]
     NotSeparate(Name),
+    /// There is a webhook of this name.
+    #[error("there is a webhook `{0}` already")]
+    WebhookTaken(Name),
+    /// There is none of this name.
+    #[error("there is no webhook `{0}`")]
+    NoWebhook(Name),
+    /// A secret is none.
+    #[error("{0}")]
+    Secret(String),
     /// The passphrase is too easy to guess, or too long.
     #[error("the passphrase {0}")]
     Passphrase(String),
@@ -90,6 +99,9 @@ impl Diagnose for IdentityError {
             Self::Credential(_) => Code::Usage,
             Self::CredentialTaken(_) => Code::CredentialConflict,
             Self::NoCredential(_) | Self::NotSeparate(_) => Code::CredentialUnknown,
+            Self::WebhookTaken(_) => Code::WebhookConflict,
+            Self::NoWebhook(_) => Code::WebhookUnknown,
+            Self::Secret(_) => Code::WebhookSecret,
             Self::Passphrase(_) => Code::PassphraseWeak,
             Self::Wrong => Code::CredentialWrong,
             Self::Signature { .. } => Code::SignatureInvalid,

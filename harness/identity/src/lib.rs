@@ -6,7 +6,8 @@
 //! recorded decision was signed by whom it names. So a row that somebody else
 //! writes into the database is never taken for a decision made with
 //! [`console-login`](env_contracts::Assurance::ConsoleLogin). And a list of
-//! who may call at a door, by token or by the user that the kernel names.
+//! who may call at a door, by token or by the user that the kernel names; and a
+//! list of whom a server tells of what waits, with what signs it.
 //!
 //! What it is not: it knows no approvals, no policy, no database and no door.
 //! It does not slow down who guesses, beyond what a guess costs: a door that
@@ -54,6 +55,8 @@ mod passphrase;
 mod record;
 mod statement;
 mod token;
+mod webhook;
+mod webhooks;
 mod witness;
 
 pub use approvers::{Approver, Approvers};
@@ -66,4 +69,6 @@ pub use passphrase::{LANES, LONGEST, MEMORY, MIN_DIFFERENT, PASSES, SHORTEST};
 pub use record::{Algorithm, Derivation, Record};
 pub use statement::Statement;
 pub use token::{PREFIX as TOKEN_PREFIX, Token};
+pub use webhook::{SecretFrom, Webhook, WebhookKind, WebhookSecret};
+pub use webhooks::{MOST_WEBHOOKS, Webhooks};
 pub use witness::{Witness, WitnessKey};

@@ -45,7 +45,7 @@ pub(crate) async fn answer(
     reply: Reply,
     channel: &str,
 ) -> Result<Settled, Problem> {
-    let channel = channel.parse().unwrap_or_else(|error| unreachable!("a word of ours: {error}"));
+    let channel = caller.channel(channel);
     let witness = match key {
         None if caller.credential.is_separate() => {
             Some(WitnessKey::open(&app.witness).map_err(|error| Problem::of(&error))?)

@@ -28,6 +28,7 @@ mod listen;
 mod mcp;
 mod openapi;
 mod problem;
+mod push;
 mod routes;
 mod state;
 mod table;
@@ -40,6 +41,7 @@ use glovebox_plane::Asking;
 pub use client::ask;
 pub use listen::Listeners;
 pub use openapi::document as openapi;
+pub use push::{FIRST_RETRY, WebhookFailure, WebhookStatus, Webhooks, check_webhook, test_webhook, webhook_status};
 pub use state::{Parts, Settings, Tenants, Workspace};
 
 use auth::{Identity, Reached};
@@ -90,6 +92,7 @@ impl Server {
         let port = listeners.address().map_or(0, |address| address.port());
         let reached = Reached::tcp(port, &app.settings.hosts, secure);
         let feed = tokio::spawn(app.feed.run()?);
+        let pushing = tokio::spawn(push::run(app.clone(), app.webhooks.clone()));
         adopt(&app).await?;
         let looking = tokio::spawn(look(app.clone()));
         let router = table::router(&app);
@@ -106,6 +109,9 @@ impl Server {
         }
         app.carried.let_go(grace).await;
         app.doors.close().await;
+        // The next server finds its lock free.
+        pushing.abort();
+        let _ = pushing.await;
         looking.abort();
         feed.abort();
         Ok(())

@@ -19,6 +19,7 @@ use crate::carry::Carried;
 use crate::events::Feed;
 use crate::mcp::Doors;
 use crate::inbox::Handles;
+use crate::push::Webhooks;
 
 /// The services behind this door, one for each tenant.
 pub trait Tenants: Send + Sync {
@@ -69,6 +70,8 @@ pub struct Parts {
     pub approvers: PathBuf,
     /// The key with which the service vouches for whom the kernel names.
     pub witness: PathBuf,
+    /// Who is told of what waits for people.
+    pub webhooks: Webhooks,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// New ids.
@@ -93,6 +96,7 @@ pub(crate) struct Shared {
     pub(crate) witness: PathBuf,
     /// How many passphrases are tried at one time.
     pub(crate) unlocks: Semaphore,
+    pub(crate) webhooks: Webhooks,
     pub(crate) doors: Doors,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
@@ -125,6 +129,7 @@ impl App {
             unlocks: Semaphore::new(UNLOCKS),
             tenants: parts.tenants,
             own: parts.own,
+            webhooks: parts.webhooks,
             clock: parts.clock,
             ids: parts.ids,
             limits: Limits::new(parts.settings.rate),

@@ -306,6 +306,9 @@ pub trait Store: Send + Sync {
     /// The rank of the newest event; 0: there is none.
     fn last_recorded(&self) -> Result<u64, Problem>;
 
+    /// The id that the database got when it was made. Copies have the same.
+    fn database(&self) -> Result<Id, Problem>;
+
     /// The number of the newest event in the log of a session; 0: there is none.
     fn head(&self, tenant: &Name, session: &Id) -> Result<u64, Problem>;
 

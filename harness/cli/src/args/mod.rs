@@ -10,6 +10,7 @@ mod serve;
 mod tasks;
 mod token;
 mod tool;
+mod webhook;
 
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ pub(crate) use serve::*;
 pub(crate) use tasks::*;
 pub(crate) use token::*;
 pub(crate) use tool::*;
+pub(crate) use webhook::*;
 
 /// Runs untrusted tool code, inside what its Environment Contract names.
 #[derive(Debug, Parser)]
@@ -122,6 +124,12 @@ pub(crate) enum Command {
         after_help = "Examples:\n  glovebox token add ci --role agent --agent builder --expires 30d\n  glovebox token list\n  glovebox token remove ci"
     )]
     Token(TokenCommand),
+    /// Say who is told of what waits for people.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox webhook add portal --url https://portal.example/glovebox --secret-file portal.secret\n  glovebox webhook list\n  glovebox webhook test portal"
+    )]
+    Webhook(WebhookCommand),
     /// Check, test and explain the policy.
     #[command(
         subcommand,
@@ -185,6 +193,7 @@ impl Command {
             Self::Permission(PermissionCommand::Request(_)) => "permission request",
             Self::Approver(command) => command.path(),
             Self::Token(command) => command.path(),
+            Self::Webhook(command) => command.path(),
             Self::Policy(command) => command.path(),
             Self::Audit(command) => command.path(),
             Self::Db(command) => command.path(),
@@ -219,6 +228,7 @@ impl Command {
             Self::Permission(PermissionCommand::Request(args)) => args.json,
             Self::Approver(command) => command.json(),
             Self::Token(command) => command.json(),
+            Self::Webhook(command) => command.json(),
             Self::Policy(command) => command.json(),
             Self::Audit(command) => command.json(),
             Self::Db(command) => command.json(),

@@ -53,6 +53,10 @@ pub(crate) struct TokenAddArgs {
     /// At which stage the agent's tasks are.
     #[arg(long, value_name = "NAME")]
     pub(crate) stage: Option<Name>,
+    /// A front end that knows its own users: it may say for which of them it
+    /// answers. With the role approver, and a token.
+    #[arg(long)]
+    pub(crate) on_behalf: bool,
     /// After how long it is worth nothing. Without it, it is good until it is
     /// removed.
     #[arg(long, value_name = "TIME")]

@@ -31,6 +31,7 @@ pub(crate) mod token;
 pub(crate) mod tool;
 pub(crate) mod trace;
 pub(crate) mod turn;
+pub(crate) mod webhook;
 
 use std::process::ExitCode;
 

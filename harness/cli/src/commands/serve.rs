@@ -11,7 +11,7 @@ use env_contracts::{Code, Name, Problem, Span};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use glovebox_plane::TimeOrderedIds;
 use glovebox_runtime::SystemClock;
-use glovebox_server::{Listeners, Parts, Server, Settings, Workspace};
+use glovebox_server::{FIRST_RETRY, Listeners, Parts, Server, Settings, Webhooks, Workspace};
 use serde::{Deserialize, Serialize};
 
 use super::{printed, run};
@@ -42,6 +42,7 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
     let socket = args.socket.clone().unwrap_or_else(|| places.socket());
     let slots = config.get::<Count>("admission.actions").0;
     let (credentials, approvers) = (house::credentials_path(&config), house::approvers_path(&config));
+    let webhooks = Webhooks { list: house::webhooks_path(&config), state: places.webhooks(), first_retry: FIRST_RETRY };
     let tenants = Arc::new(AllTenants::new(config, slots)?);
     let mcp_key = super::mcp::key(&places.door_key())?;
     let runtime = house::tokio_runtime()?;
@@ -57,6 +58,7 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
             logins: places.logins(),
             approvers,
             witness: places.witness(),
+            webhooks,
             clock: Arc::new(SystemClock),
             ids: Arc::new(TimeOrderedIds),
             mcp_key,

@@ -56,6 +56,7 @@ fn add(credentials: &mut Credentials, args: TokenAddArgs) -> Result<ExitCode, Pr
         agent,
         agent_version,
         stage: args.stage,
+        on_behalf: args.on_behalf,
         expires_ms: lasts.map(|lasts| now_ms.saturating_add(lasts)),
     };
     let (added, token) = match args.peer_uid {
@@ -103,15 +104,16 @@ fn list(credentials: &Credentials, json: bool) -> Result<ExitCode, Problem> {
 
 /// Who a credential says its holder is.
 fn described(credential: &Credential) -> String {
-    let Credential { role, tenant, user, agent, agent_version, stage, by, .. } = credential;
+    let Credential { role, tenant, user, agent, agent_version, stage, on_behalf, by, .. } = credential;
     let agent = agent.as_ref().map_or_else(String::new, |agent| {
         let version = agent_version.as_ref().map_or_else(String::new, |version| format!("@{version}"));
         let stage = stage.as_ref().map_or_else(String::new, |stage| format!(" at stage {stage}"));
         format!(" {agent}{version}{stage}")
     });
+    let others = if *on_behalf { " and whom it names" } else { "" };
     let by = match by {
         By::Token { .. } => "by token".to_owned(),
         By::Peer { uid } => format!("as user {uid} of this machine"),
     };
-    format!("{role}{agent} for {user} of {tenant}, {by}")
+    format!("{role}{agent} for {user}{others} of {tenant}, {by}")
 }

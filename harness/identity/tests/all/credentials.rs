@@ -26,6 +26,7 @@ pub(crate) fn new(called: &str, role: Role) -> New {
         agent: (role == Role::Agent).then(|| name("builder")),
         agent_version: None,
         stage: None,
+        on_behalf: false,
         expires_ms: None,
     }
 }
@@ -106,6 +107,25 @@ fn a_user_of_the_machine_is_one_caller() {
     other.add_peer(new("noor", Role::Observer), 1002, NOW_MS).unwrap();
     credentials.add_peer(new("odo", Role::Worker), 1003, NOW_MS).unwrap();
     assert_eq!(credentials.list().len(), 3);
+}
+
+/// Who answers for others is a front end with a token, and nobody else.
+#[test]
+fn only_an_approvers_token_speaks_for_others() {
+    let (_folder, _, mut credentials) = list();
+    for role in Role::ALL {
+        let front = New { on_behalf: true, ..new("front", role) };
+        let peer = problem_of(credentials.add_peer(front.clone(), 1001, NOW_MS));
+        assert_eq!(peer, Some(Code::Usage), "{role}: the kernel names one person");
+        let token = problem_of(credentials.add_token(front, NOW_MS));
+        assert_eq!(token, (role != Role::Approver).then_some(Code::Usage), "{role}");
+    }
+    let long = New { on_behalf: true, ..new(&"f".repeat(65), Role::Approver) };
+    assert_eq!(problem_of(credentials.add_token(long, NOW_MS)), Some(Code::Usage));
+}
+
+fn problem_of<T>(made: Result<T, glovebox_identity::IdentityError>) -> Option<Code> {
+    made.err().map(|error| env_contracts::Diagnose::code(&error))
 }
 
 /// An agent's credential is never a person's, whoever wrote it.

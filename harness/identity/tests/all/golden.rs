@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use env_contracts::{Digest, Verdict};
-use glovebox_identity::{Approvers, CheckpointKey, Credentials, Statement, WitnessKey};
+use glovebox_identity::{
+    Approvers, CheckpointKey, Credentials, Statement, WebhookKind, WebhookSecret, Webhooks, WitnessKey,
+};
 
 use crate::name;
 
@@ -62,6 +64,33 @@ fn a_service_vouches_as_it_always_did() {
     let key = WitnessKey::load(&path).unwrap();
     assert_eq!(key.of(&noor).unwrap().sign(&statement()).to_string(), signatures()[3]);
 }
+
+#[test]
+fn a_front_end_speaks_for_others_as_it_always_did() {
+    let (_folder, path) = copy("credentials.v1.on-behalf.toml");
+    let credentials = Credentials::load(&path).unwrap();
+    assert!(credentials.list()[0].on_behalf);
+    let (_folder, path) = copy("credentials.v1.toml");
+    assert!(Credentials::load(&path).unwrap().list().iter().all(|credential| !credential.on_behalf));
+}
+
+#[test]
+fn a_webhook_is_what_it_always_was_and_signs_what_it_always_did() {
+    let (_folder, path) = copy("webhooks.v1.toml");
+    let webhooks = Webhooks::load(&path).unwrap();
+    let [all, some] = webhooks.list() else { panic!("there are two") };
+    assert!(all.objects && !all.allow_private && all.wants(WebhookKind::QuestionResolved, &[]));
+    assert!(!some.objects && some.allow_private);
+    assert!(some.wants(WebhookKind::ApprovalOpened, &[name("person"), name("owner")]));
+    assert!(!some.wants(WebhookKind::ApprovalOpened, &[name("owner")]));
+    assert!(!some.wants(WebhookKind::QuestionOpened, &[]), "a class is of approvals");
+    let secret = WebhookSecret::parse("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
+    assert_eq!(secret.sign("ap-1/opened", 1_800_000_000, b"{}"), SIGNED);
+}
+
+/// `printf 'ap-1/opened.1800000000.{}' | openssl dgst -sha256 -mac HMAC
+/// -macopt hexkey:000102…1f -binary | base64`.
+const SIGNED: &str = "v1,sU/iysMgqyL7scOcOqazCOC11w2ojF4Of7M70mHb5w4=";
 
 /// Who was let in is let in.
 #[test]

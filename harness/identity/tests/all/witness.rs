@@ -23,6 +23,7 @@ pub(crate) fn noor() -> Credential {
         agent: None,
         agent_version: None,
         stage: None,
+        on_behalf: false,
         created_ms: NOW_MS,
         expires_ms: None,
         by: By::Peer { uid: NOOR },

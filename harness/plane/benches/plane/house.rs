@@ -292,6 +292,10 @@ impl Store for Seen {
         self.store.head(tenant, session)
     }
 
+    fn database(&self) -> Result<Id, Problem> {
+        self.store.database()
+    }
+
     fn last_recorded(&self) -> Result<u64, Problem> {
         self.store.last_recorded()
     }

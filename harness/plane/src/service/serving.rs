@@ -37,6 +37,15 @@ impl ActionService {
         self.parts.store.last_recorded()
     }
 
+    /// The id of the database: with it, what is told outside is told apart from
+    /// what others tell.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn database(&self) -> Result<Id, Problem> {
+        self.parts.store.database()
+    }
+
     /// Ticks after something was recorded, by whichever process. It may tick
     /// without a change.
     ///

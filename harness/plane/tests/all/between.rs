@@ -157,6 +157,10 @@ impl Store for Between {
         self.read(|store| store.head(tenant, session))
     }
 
+    fn database(&self) -> Result<Id, Problem> {
+        self.read(|store| store.database())
+    }
+
     fn last_recorded(&self) -> Result<u64, Problem> {
         self.read(|store| store.last_recorded())
     }

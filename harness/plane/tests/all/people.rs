@@ -52,6 +52,7 @@ fn noors() -> New {
         agent: None,
         agent_version: None,
         stage: None,
+        on_behalf: false,
         expires_ms: None,
     }
 }

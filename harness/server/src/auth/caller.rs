@@ -2,7 +2,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use env_contracts::{Code, Principal, Problem};
+use env_contracts::{Code, Name, Principal, Problem};
 use glovebox_identity::{Credential, Role};
 use glovebox_plane::ActionService;
 
@@ -27,6 +27,16 @@ impl Caller {
     /// that something is there and waits.
     pub(crate) fn sees_objects(&self) -> bool {
         self.credential.role != Role::Observer
+    }
+
+    /// The door that an answer came through, and the front end that vouches for
+    /// whoever gave it.
+    pub(crate) fn channel(&self, door: &str) -> Name {
+        let words = match self.credential.on_behalf {
+            true => format!("{door}.{}", self.credential.name),
+            false => door.to_owned(),
+        };
+        words.parse().unwrap_or_else(|error| unreachable!("two short names: {error}"))
     }
 
     /// At which stage the work of this loop is, as its credential says.

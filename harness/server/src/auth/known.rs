@@ -120,6 +120,7 @@ impl Logins {
             agent: None,
             agent_version: None,
             stage: None,
+            on_behalf: false,
             expires_ms: Some(now_ms.saturating_add(LOGIN_MS)),
         };
         self.known.change(|credentials| {

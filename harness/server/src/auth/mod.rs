@@ -30,6 +30,9 @@ use crate::table::Route;
 /// The cookie of a browser that logged in.
 pub(crate) const COOKIE: &str = "glovebox_login";
 
+/// The header in which a front end says for which of its users it asks.
+const ON_BEHALF_OF: &str = "glovebox-on-behalf-of";
+
 /// The other end of a connection, as the listener knows it.
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
@@ -80,11 +83,30 @@ fn admitted(app: &App, route: &'static Route, request: &Request) -> Result<Optio
         return Err(Problem::new(Code::RoleForbidden, message));
     }
     app.limits.call(&credential.name)?;
-    let principal = credential.principal();
+    let principal = speaks_for(&credential, headers)?;
     let service = app.service(&principal.tenant)?;
     // Agents see their own; people look over all of their tenant.
     let service = if credential.role == Role::Agent { service } else { service.overseeing() };
     Ok(Some(Caller { principal, credential, by_cookie, service }))
+}
+
+/// Whom a request speaks for: whoever its credential names, or the user whom a
+/// front end says that it asks for. They are of the credential's tenant, and
+/// never an agent.
+fn speaks_for(credential: &Credential, headers: &HeaderMap) -> Result<Principal, Problem> {
+    let mut named = headers.get_all(ON_BEHALF_OF).iter();
+    let Some(name) = named.next() else { return Ok(credential.principal()) };
+    if !credential.on_behalf {
+        let message = format!("`{}` speaks for `{}` alone", credential.name, credential.user);
+        return Err(Problem::new(Code::NotEligible, message)
+            .with_help(format!("leave `{ON_BEHALF_OF}` out, or make a token with `--on-behalf`")));
+    }
+    let one = name.to_str().ok().filter(|_| named.next().is_none());
+    let user = one.and_then(|name| name.parse::<Name>().ok()).ok_or_else(|| {
+        Problem::new(Code::Usage, format!("`{ON_BEHALF_OF}` names no user"))
+            .with_help("name one: letters, digits, `_`, `-` and `.`, a letter or digit first")
+    })?;
+    Ok(Principal { user, ..credential.principal() })
 }
 
 /// The credential of a request.
@@ -144,6 +166,7 @@ pub(crate) fn operator(principal: &Principal, name: Name, now_ms: u64, uid: u32)
         agent: None,
         agent_version: None,
         stage: None,
+        on_behalf: false,
         created_ms: now_ms,
         expires_ms: None,
         by: glovebox_identity::By::Peer { uid },

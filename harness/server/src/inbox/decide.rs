@@ -84,7 +84,7 @@ pub(super) async fn question(
     In(id): In<Id>,
     Sent(visitor, said): Sent<Said>,
 ) -> Result<Response, Refused> {
-    let channel = CHANNEL.parse().unwrap_or_else(|error| unreachable!("a word of ours: {error}"));
+    let channel = visitor.caller.channel(CHANNEL);
     let reply = QuestionReply { option: said.option, text: said.words };
     let caller = &visitor.caller;
     match caller.service.answer_question(&caller.principal, &id, reply, &channel).await {

@@ -50,7 +50,7 @@ enum Shown {
 
 /// That something waits.
 #[derive(Serialize, JsonSchema)]
-struct Outline {
+pub(crate) struct Outline {
     /// The approval.
     approval: Id,
     /// The action.
@@ -70,15 +70,10 @@ struct Outline {
     expires_ms: Option<u64>,
 }
 
-async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Shown>>> {
-    let state = list.state.unwrap_or(ApprovalState::Pending);
-    let page = caller.service.approvals(&caller.principal, vec![state], list.after, limit(list.limit))?;
-    let objects = caller.sees_objects();
-    Ok(Json(Paged::of(page, |card| {
-        if objects {
-            return Shown::Card(Box::new(card));
-        }
-        Shown::Outline(Outline {
+impl Outline {
+    /// Of a card.
+    pub(crate) fn of(card: Card) -> Self {
+        Self {
             approval: card.approval,
             action: card.action,
             session: card.session,
@@ -87,8 +82,16 @@ async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Sho
             classes: card.classes,
             opened_ms: card.opened_ms,
             expires_ms: card.expires_ms,
-        })
-    })))
+        }
+    }
+}
+
+async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Shown>>> {
+    let state = list.state.unwrap_or(ApprovalState::Pending);
+    let page = caller.service.approvals(&caller.principal, vec![state], list.after, limit(list.limit))?;
+    let objects = caller.sees_objects();
+    let shown = |card| if objects { Shown::Card(Box::new(card)) } else { Shown::Outline(Outline::of(card)) };
+    Ok(Json(Paged::of(page, shown)))
 }
 
 async fn one(caller: Caller, In(id): In<Id>) -> Answered<Json<Card>> {

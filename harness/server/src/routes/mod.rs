@@ -13,6 +13,8 @@ mod tasks;
 mod turns;
 pub(crate) mod workspace;
 
+pub(crate) use approvals::Outline;
+
 use axum::http::{Method, Uri};
 use env_contracts::{Code, Id, Problem};
 use glovebox_store::Page;

@@ -96,7 +96,7 @@ struct AnswerBody {
 
 async fn answer(caller: Caller, In(id): In<Id>, Body(body): Body<AnswerBody>) -> Answered<Json<QuestionView>> {
     let reply = QuestionReply { option: body.option, text: body.text };
-    let channel = "http".parse().unwrap_or_else(|error| unreachable!("a word of ours: {error}"));
+    let channel = caller.channel("http");
     Ok(Json(caller.service.answer_question(&caller.principal, &id, reply, &channel).await?))
 }
 

@@ -17,7 +17,7 @@ use glovebox_runtime::{
     Admission, Backend, Bound, BoxFuture, Budgets, Cleared, Enforcement, Ports, Prepared, Registered, RunReport,
     Runtime, SystemClock, default_ceiling,
 };
-use glovebox_server::{Listeners, Parts, Server, Settings, Tenants, Workspace};
+use glovebox_server::{Listeners, Parts, Server, Settings, Tenants, Webhooks, Workspace};
 use glovebox_store::{Options, Sqlite};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -126,6 +126,7 @@ impl Ground {
         for role in Role::ALL {
             ground.credential(role.as_str(), role, "local");
         }
+        ground.credential("front-end", Role::Approver, "local");
         ground.credential("stranger", Role::Agent, "other");
         ground.credential("strange-operator", Role::Operator, "other");
         Arc::new(ground)
@@ -141,6 +142,7 @@ impl Ground {
             agent: (role == Role::Agent).then(|| name("coder")),
             agent_version: None,
             stage: None,
+            on_behalf: text == "front-end",
             expires_ms: None,
         };
         let (_, token) = credentials.add_token(new, 1).unwrap();
@@ -221,6 +223,11 @@ impl House {
             logins: ground.path("logins.toml"),
             approvers: ground.path("approvers.toml"),
             witness: ground.path("witness-key.toml"),
+            webhooks: Webhooks {
+                list: ground.path("webhooks.toml"),
+                state: ground.path("webhooks"),
+                first_retry: Duration::from_millis(20),
+            },
             clock: Arc::new(SystemClock),
             ids: Arc::new(TimeOrderedIds),
             mcp_key: [7; 32],

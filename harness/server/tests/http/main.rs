@@ -6,6 +6,8 @@ mod actions;
 mod doors;
 mod house;
 mod mcp;
+mod on_behalf;
 mod restarts;
 mod roles;
 mod streams;
+mod webhooks;

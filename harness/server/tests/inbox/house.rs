@@ -24,7 +24,7 @@ use glovebox_runtime::{
     Admission, Backend, Bound, BoxFuture, Budgets, Cleared, Clock, Enforcement, Instant, Ports, Prepared, Registered,
     RunReport, Runtime, Stop, default_ceiling,
 };
-use glovebox_server::{Listeners, Parts as ServerParts, Server, Settings as ServerSettings, Tenants};
+use glovebox_server::{Listeners, Parts as ServerParts, Server, Settings as ServerSettings, Tenants, Webhooks};
 use glovebox_store::{Options, Sqlite, Store};
 
 /// When these tests begin.
@@ -189,6 +189,11 @@ impl House {
             logins: dir.path().join("logins.toml"),
             approvers,
             witness: dir.path().join("witness-key.toml"),
+            webhooks: Webhooks {
+                list: dir.path().join("webhooks.toml"),
+                state: dir.path().join("webhooks"),
+                first_retry: Duration::from_millis(20),
+            },
             mcp_key: [7; 32],
             clock: clock.clone(),
             ids: Arc::new(TimeOrderedIds),
@@ -238,6 +243,7 @@ impl House {
             user: name(user),
             agent: (role == Role::Agent).then(|| name("coder")),
             agent_version: None,
+            on_behalf: false,
             stage: None,
             expires_ms: None,
         };

@@ -37,8 +37,9 @@ pub enum ExportError {
     Problem(Problem),
 }
 
-#[derive(Serialize)]
-struct CloudEvent<'a> {
+/// An event in the form of CloudEvents 1.0, to be written as JSON.
+#[derive(Debug, Serialize)]
+pub struct CloudEvent<'a, T> {
     specversion: &'static str,
     r#type: String,
     source: String,
@@ -49,7 +50,25 @@ struct CloudEvent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
     datacontenttype: &'static str,
-    data: &'a Logged,
+    data: T,
+}
+
+impl<'a, T> CloudEvent<'a, T> {
+    /// An event of this database. `name` becomes part of its type; `id` is its
+    /// own among all of the database, and the same whenever it is told again.
+    pub fn new(database: &Id, name: &str, id: String, subject: Option<&'a Id>, at_ms: u64, data: T) -> Self {
+        let time = i64::try_from(at_ms).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+        Self {
+            specversion: "1.0",
+            r#type: format!("dev.glovebox.{name}.v1"),
+            source: format!("urn:glovebox:store:{database}"),
+            id,
+            subject,
+            time: time.map(|time| time.to_string()),
+            datacontenttype: "application/json",
+            data,
+        }
+    }
 }
 
 /// One line.
@@ -61,18 +80,10 @@ pub(crate) fn write(to: &mut dyn Write, format: ExportFormat, database: &Id, log
     to.write_all(b"\n")
 }
 
-fn cloud_event<'a>(database: &Id, logged: &'a Logged) -> CloudEvent<'a> {
-    let time = i64::try_from(logged.event.at_ms).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
-    CloudEvent {
-        specversion: "1.0",
-        r#type: format!("dev.glovebox.{}.v1", logged.event.what.name()),
-        source: format!("urn:glovebox:store:{database}"),
-        id: format!("{}/{}/{}", logged.log.tenant, logged.log.session, logged.seq),
-        subject: subject(&logged.event),
-        time: time.map(|time| time.to_string()),
-        datacontenttype: "application/json",
-        data: logged,
-    }
+fn cloud_event<'a>(database: &Id, logged: &'a Logged) -> CloudEvent<'a, &'a Logged> {
+    let id = format!("{}/{}/{}", logged.log.tenant, logged.log.session, logged.seq);
+    let Event { at_ms, what, .. } = &logged.event;
+    CloudEvent::new(database, what.name(), id, subject(&logged.event), *at_ms, logged)
 }
 
 /// What it happened to: an action, a question or a task.

@@ -10,6 +10,6 @@ mod report;
 
 pub use checkpoint::{Checkpoint, CheckpointSchema, Head};
 pub(crate) use export::write;
-pub use export::{ExportError, ExportFilter, ExportFormat};
+pub use export::{CloudEvent, ExportError, ExportFilter, ExportFormat};
 pub(crate) use report::Findings;
 pub use report::{AuditFault, AuditFinding, AuditReport};

@@ -246,6 +246,10 @@ impl Store for Sqlite {
         self.read(read::last_recorded)
     }
 
+    fn database(&self) -> Result<Id, Problem> {
+        self.read(open::database_id)
+    }
+
     fn head(&self, tenant: &Name, session: &Id) -> Result<u64, Problem> {
         self.read(|sql| read::head(sql, tenant, session))
     }
