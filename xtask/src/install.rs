@@ -1,4 +1,4 @@
-//! Cargo subcommands that are installed on first use, outside the checkout.
+//! Programs that are installed on first use, outside the checkout.
 
 use std::path::PathBuf;
 
@@ -55,5 +55,44 @@ impl Helper {
             )
         })?;
         Ok(program)
+    }
+}
+
+/// A helper that comes as a package for Python.
+pub(crate) struct PythonHelper {
+    /// Package and program, which have the same name.
+    pub(crate) name: &'static str,
+    /// The exact version.
+    pub(crate) version: &'static str,
+}
+
+/// Whether a document is OpenAPI.
+pub(crate) const OPENAPI_SPEC_VALIDATOR: PythonHelper =
+    PythonHelper { name: "openapi-spec-validator", version: "0.9.0" };
+
+/// Makes up requests from an OpenAPI document, and holds the answers against it.
+pub(crate) const SCHEMATHESIS: PythonHelper = PythonHelper { name: "schemathesis", version: "4.32.5" };
+
+impl PythonHelper {
+    /// Path of the program; installs it if this version is not there yet. `None`
+    /// where that is not possible here: what is skipped then is named.
+    pub(crate) fn path(&self, root: &Root) -> Result<Option<PathBuf>> {
+        let folder = root.cache()?.join("helpers").join(format!("{}-{}", self.name, self.version));
+        let program = folder.join("bin").join(self.name);
+        if program.exists() {
+            return Ok(Some(program));
+        }
+        println!("installing {} {} into {} (once)", self.name, self.version, folder.display());
+        let package = format!("{}=={}", self.name, self.version);
+        let made = process::run(root.command("python3").args(["-m", "venv"]).arg(&folder));
+        let pip = || process::run(root.command(folder.join("bin/pip")).args(["install", "--quiet", &package]));
+        if let Err(error) = made.and_then(|()| pip()) {
+            println!(
+                "skipped: {}: it needs python3 with venv (Debian: python3-venv) and a package index ({error:#})",
+                self.name
+            );
+            return Ok(None);
+        }
+        Ok(Some(program))
     }
 }

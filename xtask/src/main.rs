@@ -7,6 +7,7 @@
 
 mod bench;
 mod check;
+mod conformance;
 mod fuzz;
 mod install;
 mod process;
@@ -33,6 +34,7 @@ Examples:
   cargo xtask gen                     write schemas and references after changing the product
   cargo xtask tools build             rebuild the shipped tools after changing their source
   cargo xtask bench wasm              the table of timings against bare wasmtime
+  cargo xtask conformance http        a running server against its OpenAPI document
   cargo xtask fuzz canon --seconds 60";
 
 /// Tasks of the Glovebox workspace.
@@ -83,6 +85,12 @@ enum Task {
         #[arg(last = true)]
         args: Vec<OsString>,
     },
+    /// Hold a door against what is written down of it (installs helpers on first use).
+    Conformance {
+        /// Which one.
+        #[arg(value_enum)]
+        door: conformance::Door,
+    },
     /// Fuzz one target (installs cargo-fuzz on first use).
     Fuzz {
         /// A target of tests/fuzz.
@@ -123,6 +131,7 @@ fn run(task: Task) -> Result<()> {
         Task::Tools(Tools::Build) => tools::build(&root),
         Task::Tools(Tools::Check) => tools::check(&root),
         Task::Bench { name, args } => bench::run(&root, name, &args),
+        Task::Conformance { door } => conformance::run(&root, door),
         Task::Fuzz { name, seconds } => fuzz::run(&root, &name, seconds),
     }
 }

@@ -49,15 +49,19 @@ impl Root {
     /// The same for the workspace of the tools, which has a profile of its own
     /// and so a target folder of its own, inside ours.
     pub(crate) fn cargo_tools(&self, subcommand: &str) -> Command {
-        let target = env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| self.join("target"), |folder| env::current_dir().unwrap_or_default().join(folder));
         let mut cargo = self.cargo();
         cargo
             .args([subcommand, "--manifest-path"])
             .arg(self.join(TOOLS).join("Cargo.toml"))
             .arg("--target-dir")
-            .arg(target.join(TOOLS));
+            .arg(self.target().join(TOOLS));
         cargo
+    }
+
+    /// The target folder of the checkout.
+    pub(crate) fn target(&self) -> PathBuf {
+        env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| self.join("target"), |folder| env::current_dir().unwrap_or_default().join(folder))
     }
 
     /// Workspaces of their own inside the checkout: those that the main manifest

@@ -86,7 +86,7 @@ impl Door {
             },
             tools::REQUEST_PERMISSION => self.permission(party, &call).await,
             _ => match self.submission(party, &call) {
-                Ok(submission) => self.traffic.submit(self.service(), submission, context).await,
+                Ok(submission) => Box::pin(self.traffic.submit(self.service(), submission, context)).await,
                 Err(problem) => Err(problem),
             },
         };

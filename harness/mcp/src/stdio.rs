@@ -39,7 +39,7 @@ impl Door {
         write: impl AsyncWrite + Send + Unpin + 'static,
     ) -> std::io::Result<()> {
         let pipes = Pipes::new(read, write, self.traffic.clone());
-        let served = serve_server(self.clone(), pipes).await;
+        let served = Box::pin(serve_server(self.clone(), pipes)).await;
         let ended = match served {
             Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),
             // Nobody said anything: that is no mistake.
@@ -113,13 +113,14 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Pipes<W> 
         loop {
             let read = match self.lines.recv().await? {
                 Line::Whole(line) => message(&line),
-                Line::TooLong => Err((None, too_long())),
+                Line::TooLong => Err(Refusal::of(None, too_long())),
             };
             match read {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
-                Err((id, error)) => {
+                Err(refusal) => {
                     // Not here: whoever waits for this may give up at any time.
+                    let Refusal { id, error } = *refusal;
                     let (write, refusal) = (self.write.clone(), ServerJsonRpcMessage::error(error, id));
                     tokio::spawn(async move { send(&write, &refusal).await });
                 }
@@ -159,8 +160,20 @@ struct Parameters<'a> {
     arguments: Option<&'a RawValue>,
 }
 
+/// Why a line is no message, for whoever sent it.
+struct Refusal {
+    id: Option<RequestId>,
+    error: ErrorData,
+}
+
+impl Refusal {
+    fn of(id: Option<RequestId>, error: ErrorData) -> Box<Self> {
+        Box::new(Self { id, error })
+    }
+}
+
 /// A line as a message. `None`: it is none that is meant for a server.
-fn message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, (Option<RequestId>, ErrorData)> {
+fn message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<Refusal>> {
     let line = line.trim_ascii();
     if line.is_empty() {
         return Ok(None);
@@ -173,15 +186,15 @@ fn message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, (Option<RequestI
             return match (id, error.is_data()) {
                 // A notification that nobody knows wants no answer.
                 (None, true) => Ok(None),
-                (Some(id), _) => Err((Some(id), ErrorData::invalid_request(error.to_string(), None))),
-                (None, false) => Err((None, ErrorData::parse_error(error.to_string(), None))),
+                (Some(id), _) => Err(Refusal::of(Some(id), ErrorData::invalid_request(error.to_string(), None))),
+                (None, false) => Err(Refusal::of(None, ErrorData::parse_error(error.to_string(), None))),
             };
         }
     };
     if let JsonRpcMessage::Request(request) = &mut message {
         // Such as parameters that stand there twice.
         let envelope = envelope
-            .map_err(|error| (Some(request.id.clone()), ErrorData::invalid_request(error.to_string(), None)))?;
+            .map_err(|error| Refusal::of(Some(request.id.clone()), ErrorData::invalid_request(error.to_string(), None)))?;
         let arguments = envelope.params.and_then(|parameters| parameters.arguments);
         if let (ClientRequest::CallToolRequest(call), Some(arguments)) = (&mut request.request, arguments) {
             call.extensions.insert(Received(arguments.get().to_owned()));

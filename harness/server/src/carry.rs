@@ -133,11 +133,6 @@ impl Carried {
         Ride { told }
     }
 
-    /// How many are carried.
-    pub(crate) fn count(&self) -> usize {
-        self.tasks.len()
-    }
-
     /// Lets go of all: what waits goes on waiting without us, what runs may
     /// end by itself for so long and is then asked to stop.
     pub(crate) async fn let_go(&self, grace: Duration) {

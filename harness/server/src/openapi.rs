@@ -1,14 +1,27 @@
 //! The OpenAPI document, made from the table of routes and the types that the
 //! handlers really use.
 
+use std::collections::BTreeSet;
+
+use env_contracts::{Id, Wanted};
+use glovebox_identity::Role;
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use crate::events::Wire;
 use crate::problem::{PROBLEM_JSON, ProblemBody};
 use crate::table::{Answer, Route, all};
 
-/// The document, the same every time.
+/// Where the schemas of a document are.
+const SCHEMAS: &str = "#/components/schemas/";
+
+/// What an id looks like, for whoever reads the document or tries it out.
+const AN_ID: &str = "01999999-9999-7999-8999-999999999999";
+
+/// The OpenAPI 3.1 document of everything but the pages, the same every time.
+/// Beside what OpenAPI knows, `x-roles` of an operation are the roles that may
+/// use it; where there are none, anybody may, without a credential.
 pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -21,7 +34,9 @@ pub fn document() -> Value {
         let item = paths.entry(route.path).or_insert_with(|| json!({}));
         item[route.method] = operation(route, &mut generator);
     }
-    let schemas: Map<String, Value> = generator.take_definitions(true).into_iter().collect();
+    let mut schemas: Map<String, Value> = generator.take_definitions(true).into_iter().collect();
+    let used = used(&[&Value::Object(paths.clone()), problem.as_value()], &schemas);
+    schemas.retain(|name, _| used.contains(name));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -47,13 +62,14 @@ pub fn document() -> Value {
 }
 
 fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
-    let roles: Vec<&str> = route.who.iter().map(|role| role.as_str()).collect();
-    let mut parameters: Vec<Value> = in_path(route.path)
-        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } }))
-        .collect();
+    let roles: Vec<&str> = route.who.iter().copied().map(Role::as_str).collect();
+    let mut parameters: Vec<Value> = in_path(route.path).map(|name| path_parameter(name, generator)).collect();
     if let Some(query) = route.query {
         parameters.extend(in_query(query(generator), generator));
     }
+    parameters.extend(route.headers.iter().map(|(name, kind, text)| {
+        json!({ "name": name, "in": "header", "schema": kind(generator), "description": text })
+    }));
     let mut operation = json!({
         "operationId": route.id,
         "summary": route.does,
@@ -78,6 +94,39 @@ fn in_path(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
+/// What stands in a path is an id, but for these.
+fn path_parameter(name: &str, generator: &mut SchemaGenerator) -> Value {
+    let (schema, example) = match name {
+        "capability" => (generator.subschema_for::<Wanted>().to_value(), json!("text.count")),
+        "stream" => (json!({ "enum": ["stdout", "stderr"] }), json!("stdout")),
+        "number" => (json!({ "type": "integer", "minimum": 1 }), json!(1)),
+        _ => (generator.subschema_for::<Id>().to_value(), json!(AN_ID)),
+    };
+    json!({ "name": name, "in": "path", "required": true, "schema": schema, "example": example })
+}
+
+/// The schemas that these parts lead to. Those of queries are not among them:
+/// they are parameters.
+fn used(from: &[&Value], schemas: &Map<String, Value>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut todo: Vec<&Value> = from.to_vec();
+    while let Some(part) = todo.pop() {
+        match part {
+            Value::Array(parts) => todo.extend(parts),
+            Value::Object(fields) => todo.extend(fields.values()),
+            Value::String(text) => {
+                if let Some(name) = text.strip_prefix(SCHEMAS)
+                    && found.insert(name.to_owned())
+                {
+                    todo.extend(schemas.get(name));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// The fields of a query, one parameter each.
 fn in_query(schema: Schema, generator: &mut SchemaGenerator) -> Vec<Value> {
     let mut schema = schema.to_value();
@@ -90,11 +139,7 @@ fn in_query(schema: Schema, generator: &mut SchemaGenerator) -> Vec<Value> {
     let parameter = |(name, field): (&String, &Value)| {
         let mut field = field.clone();
         let described = field.as_object_mut().and_then(|field| field.remove("description"));
-        // What stands in a query is there or not; it is never null.
-        let kind = field["type"].as_array().and_then(|kinds| kinds.iter().find(|kind| *kind != "null")).cloned();
-        if let Some(kind) = kind {
-            field["type"] = kind;
-        }
+        not_null(&mut field);
         let mut parameter = json!({ "name": name, "in": "query", "required": required(name), "schema": field });
         if let Some(text) = described {
             parameter["description"] = text;
@@ -102,6 +147,20 @@ fn in_query(schema: Schema, generator: &mut SchemaGenerator) -> Vec<Value> {
         parameter
     };
     fields.iter().map(parameter).collect()
+}
+
+/// What stands in a query is there or not; it is never null.
+fn not_null(field: &mut Value) {
+    if let Some(kind) = field["type"].as_array().and_then(|kinds| kinds.iter().find(|kind| *kind != "null")).cloned() {
+        field["type"] = kind;
+    }
+    if let Some(values) = field.get_mut("enum").and_then(Value::as_array_mut) {
+        values.retain(|value| !value.is_null());
+    }
+    let either = field.get("anyOf").and_then(Value::as_array);
+    if let Some(only) = either.and_then(|all| all.iter().find(|one| one["type"] != "null")).cloned() {
+        *field = only;
+    }
 }
 
 fn responses(answer: Answer, generator: &mut SchemaGenerator) -> Value {
@@ -116,17 +175,22 @@ fn responses(answer: Answer, generator: &mut SchemaGenerator) -> Value {
                 "202": { "description": "It waits or runs", "content": json(schema) },
             })
         }
-        Answer::Events => json!({
-            "200": { "description": "Events as they happen", "content": { "text/event-stream": { "schema": { "type": "string" } } } },
-            "204": { "description": "Nothing will come any more" },
-        }),
-        Answer::Bytes => {
-            let bytes = json!({ "*/*": { "schema": { "type": "string", "format": "binary" } } });
+        Answer::Events => {
+            // OpenAPI 3.1 has no word for what the `data` of each event is.
+            let each = generator.subschema_for::<Wire>();
+            let stream = json!({ "text/event-stream": { "schema": { "type": "string" }, "x-data": each } });
             json!({
-                "200": { "description": "All of it", "content": bytes },
-                "206": { "description": "A part of it", "content": bytes },
+                "200": { "description": "Events as they happen", "content": stream },
+                "204": { "description": "Nothing will come any more" },
             })
         }
+        Answer::Bytes => json!({ "200": { "description": "As asked", "content": bytes() } }),
+        Answer::Ranges => json!({
+            "200": { "description": "All of it", "content": bytes() },
+            "206": { "description": "A part of it", "content": bytes() },
+            "304": { "description": "It is what `if-none-match` names" },
+            "416": { "description": "It has no such part" },
+        }),
         Answer::Text(kind) => {
             json!({ "200": { "description": "As asked", "content": { kind: { "schema": { "type": "string" } } } } })
         }
@@ -134,4 +198,9 @@ fn responses(answer: Answer, generator: &mut SchemaGenerator) -> Value {
     all["4XX"] = problem.clone();
     all["5XX"] = problem;
     all
+}
+
+/// Bytes need no schema in OpenAPI 3.1.
+fn bytes() -> Value {
+    json!({ "application/octet-stream": {} })
 }

@@ -26,6 +26,8 @@ pub(crate) struct Route {
     pub(crate) does: &'static str,
     /// What can stand behind the question mark.
     pub(crate) query: Option<SchemaOf>,
+    /// Headers that mean something to it: name, type, meaning.
+    pub(crate) headers: &'static [(&'static str, SchemaOf, &'static str)],
     pub(crate) body: Option<SchemaOf>,
     pub(crate) answer: Answer,
     /// Whether it is a page for people, who are sent to the login.
@@ -43,7 +45,7 @@ impl Route {
         answer: Answer,
         handler: fn() -> MethodRouter<App>,
     ) -> Self {
-        Self { id, method, path, who, does, query: None, body: None, answer, page: false, handler }
+        Self { id, method, path, who, does, query: None, headers: &[], body: None, answer, page: false, handler }
     }
 
     /// Something to look at.
@@ -75,6 +77,11 @@ impl Route {
         Self { query: Some(query), ..self }
     }
 
+    /// With headers of its own.
+    pub(crate) const fn headers(self, headers: &'static [(&'static str, SchemaOf, &'static str)]) -> Self {
+        Self { headers, ..self }
+    }
+
     /// With a body.
     pub(crate) const fn body(self, body: SchemaOf) -> Self {
         Self { body: Some(body), ..self }
@@ -95,8 +102,10 @@ pub(crate) enum Answer {
     Action(SchemaOf),
     /// `text/event-stream`; 204 where nothing will come any more.
     Events,
-    /// Bytes, also parts of them.
+    /// Bytes.
     Bytes,
+    /// Bytes, also parts of them.
+    Ranges,
     /// Text of this media type.
     Text(&'static str),
 }

@@ -17,6 +17,8 @@ mod programs;
 mod reference;
 mod repeat;
 mod same_user;
+mod serve;
+mod served;
 mod stopping;
 mod support;
 mod tasks;

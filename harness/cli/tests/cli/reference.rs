@@ -101,12 +101,12 @@ fn the_reference_does_not_depend_on_where_it_is_made() {
         let mut command = house.command();
         command.args(["__reference", &house.path(name)]).env("COLUMNS", columns).env("CLICOLOR_FORCE", "1");
         Ran::of(&mut command).ok();
-        ["cli.md", "errors.md", "config.md"]
+        ["cli.md", "errors.md", "config.md", "http.md", "openapi.json"]
             .map(|file| fs_err::read_to_string(house.path(&format!("{name}/{file}"))).unwrap())
     };
     let (one, two) = (make("one", "40"), make("two", "200"));
     assert_eq!(one, two);
-    let [cli, errors, config] = one;
+    let [cli, errors, config, http, openapi] = one;
     for command in [
         "run",
         "tool add",
@@ -155,6 +155,9 @@ fn the_reference_does_not_depend_on_where_it_is_made() {
     }
     assert!(cli.lines().all(|line| line.chars().count() <= 120 && !line.contains('\u{1b}')) && !cli.contains("__"));
     assert!(Code::ALL.iter().all(|code| errors.contains(&format!("| `{code}` |"))));
+    let openapi: serde_json::Value = serde_json::from_str(&openapi).unwrap();
+    assert_eq!(openapi["openapi"], "3.1.0");
+    assert!(http.contains("| `POST /v1/actions` | yes |") && http.contains("| `POST /v1/release` | – | – | – | yes |"));
     assert!(config.contains("GLOVEBOX_ADMISSION_MEMORY") && config.contains("depends on the host"));
 }
 

@@ -23,16 +23,20 @@ use crate::extract::{Args, Body, In, Json, json_bytes};
 use crate::problem::{Answered, Failure, usage};
 use crate::state::App;
 use crate::table::Answer::{Action as Runs, Json as Gives};
-use crate::table::{ACTS, LOOKS, Route, SEES, schema};
+use crate::table::{ACTS, LOOKS, Route, SEES, SchemaOf, schema};
 
 pub(super) const ROUTES: &[Route] = &[
-    Route::post("submitAction", "/v1/actions", ACTS, "Asks for an action, and waits for its end or for the question that it needs a person for.", Runs(schema::<Waited>), || post(submit)).query(schema::<Carry>).body(schema::<Submit>),
+    Route::post("submitAction", "/v1/actions", ACTS, "Asks for an action, and waits for its end or for the question that it needs a person for.", Runs(schema::<Waited>), || post(submit)).query(schema::<Carry>).headers(KEY).body(schema::<Submit>),
     Route::get("listActions", "/v1/actions", LOOKS, "Actions, newest first.", Gives(schema::<Paged<Outline>>), || get(list)).query(schema::<List>),
     Route::get("getAction", "/v1/actions/{action}", SEES, "An action with its Observation, once it ended.", Gives(schema::<ActionView>), || get(one)),
     Route::post("resumeAction", "/v1/actions/{action}/resume", ACTS, "Goes on with an action that was left, as its requester: runs what was approved, waits for the answer or the end.", Runs(schema::<Waited>), || post(resume)).query(schema::<Carry>),
     Route::post("cancelAction", "/v1/actions/{action}/cancel", ACTS, "Stops an action: ends one that waits, tells one that runs.", Gives(schema::<Interrupted>), || post(cancel)).body(schema::<Stop>),
     Route::post("eraseAction", "/v1/actions/{action}/erase", ACTS, "Erases the words and contents of an action that ended; its events stay.", Gives(schema::<Erased>), || post(erase)),
 ];
+
+/// The key of the body, where clients and proxies look for it.
+const KEY: &[(&str, SchemaOf, &str)] =
+    &[("idempotency-key", schema::<Name>, "A name for this very request: the same again gives the same action.")];
 
 /// The longest that a request waits, in seconds: clients and proxies give up
 /// after a minute.

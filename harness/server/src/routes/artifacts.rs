@@ -13,12 +13,12 @@ use crate::auth::Caller;
 use crate::extract::{In, Json};
 use crate::problem::{Answered, usage};
 use crate::state::App;
-use crate::table::Answer::{Bytes as Sends, Json as Gives};
+use crate::table::Answer::{Json as Gives, Ranges as Sends};
 use crate::table::{Route, SEES, schema};
 
 pub(super) const ROUTES: &[Route] = &[
     Route::get("listArtifacts", "/v1/actions/{action}/artifacts", SEES, "What an action made.", Gives(schema::<Vec<Artifact>>), || get(list)),
-    Route::get("getArtifact", "/v1/artifacts/{action}/{number}", SEES, "An artifact's bytes; `range` gives a part of them. They come from a guest: they are sent as a file to keep, never as a page.", Sends, || get(one)),
+    Route::get("getArtifact", "/v1/artifacts/{action}/{number}", SEES, "An artifact's bytes; `range` gives a part of them. They come from a guest: they are sent as a file to keep, never as a page.", Sends, || get(one)).headers(&[("range", schema::<String>, "`bytes=FIRST-LAST`: a part of it.")]),
 ];
 
 async fn list(caller: Caller, In(id): In<Id>) -> Answered<Json<Vec<Artifact>>> {

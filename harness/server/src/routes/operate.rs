@@ -1,10 +1,10 @@
 //! What operators do, and how the server is.
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use env_contracts::{Id, Name, Principal};
+use env_contracts::{Code, Id, Name, Principal, Problem};
 use glovebox_events::{Action, ActionState};
 use glovebox_identity::Role;
 use glovebox_plane::Halted;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::auth::{Caller, Identity};
 use crate::extract::{Body, Json};
 use crate::openapi;
-use crate::problem::Answered;
+use crate::problem::{Answered, Failure};
 use crate::state::App;
 use crate::table::Answer::{Json as Gives, Text};
 use crate::table::{ANYBODY, DECIDES, LOOKS, OPERATES, Route, WATCHES, schema};
@@ -46,10 +46,12 @@ async fn health() -> Json<Health> {
     Json(WELL)
 }
 
-async fn ready(State(app): State<App>) -> Response {
-    let ready = !app.ending.is_cancelled() && app.store_answers();
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Health { ok: ready, ..WELL })).into_response()
+async fn ready(State(app): State<App>) -> Answered<Json<Health>> {
+    let not = |why: &str| Failure(Problem::new(Code::BackendUnavailable, why));
+    if app.ending.is_cancelled() {
+        return Err(not("the server stops"));
+    }
+    if app.store_answers() { Ok(Json(WELL)) } else { Err(not("the store can't be read")) }
 }
 
 async fn document() -> Response {

@@ -13,12 +13,16 @@ use crate::events;
 use crate::extract::{Args, In};
 use crate::problem::{Answered, usage};
 use crate::state::App;
-use crate::table::{Answer, LOOKS, Route, schema};
+use crate::table::{Answer, LOOKS, Route, SchemaOf, schema};
 
 pub(super) const ROUTES: &[Route] = &[
-    Route::get("streamSession", "/v1/sessions/{session}/events", LOOKS, "What happens in a session, from an event on (`after`, or the header `last-event-id`). Ids are the dense numbers of its log.", Answer::Events, || get(session)).query(schema::<After>),
-    Route::get("streamAction", "/v1/actions/{action}/events", LOOKS, "What happens to an action, in the same form.", Answer::Events, || get(action)).query(schema::<After>),
+    Route::get("streamSession", "/v1/sessions/{session}/events", LOOKS, "What happens in a session, from an event on (`after`, or the header `last-event-id`). Ids are the dense numbers of its log.", Answer::Events, || get(session)).query(schema::<After>).headers(LAST),
+    Route::get("streamAction", "/v1/actions/{action}/events", LOOKS, "What happens to an action, in the same form.", Answer::Events, || get(action)).query(schema::<After>).headers(LAST),
 ];
+
+/// As browsers send it.
+const LAST: &[(&str, SchemaOf, &str)] =
+    &[("last-event-id", schema::<u64>, "The number of the last event that is known. It counts more than `after`.")];
 
 /// Where to begin.
 #[derive(Deserialize, JsonSchema)]

@@ -1,6 +1,8 @@
 //! `glovebox __reference`: the pages of `docs/` that are made from the program
 //! itself, the same on every machine.
 
+mod http;
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -19,7 +21,14 @@ const MADE: &str = "<!-- Made by `cargo xtask gen`; changes made here are lost. 
 pub(crate) fn run(args: &ReferenceArgs) -> Result<ExitCode, Problem> {
     let failed = |error: std::io::Error| Problem::new(Code::FileUnreadable, error.to_string());
     fs_err::create_dir_all(&args.dir).map_err(failed)?;
-    for (name, text) in [("cli.md", cli()), ("errors.md", errors()), ("config.md", config())] {
+    let pages = [
+        ("cli.md", cli()),
+        ("errors.md", errors()),
+        ("config.md", config()),
+        ("http.md", http::page()),
+        ("openapi.json", http::openapi()),
+    ];
+    for (name, text) in pages {
         fs_err::write(args.dir.join(name), text).map_err(failed)?;
     }
     Ok(ExitCode::SUCCESS)

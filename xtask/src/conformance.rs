@@ -1,0 +1,149 @@
+//! `cargo xtask conformance`: doors against what is written down of them, by
+//! tools of others.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+
+use crate::install::{OPENAPI_SPEC_VALIDATOR, SCHEMATHESIS};
+use crate::process;
+use crate::root::Root;
+
+/// The doors that are tried.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Door {
+    /// The committed OpenAPI document is valid, and a running server answers as it says.
+    Http,
+}
+
+/// How many requests of each kind are made up for each operation: all three
+/// roles stay below two minutes.
+const EXAMPLES: &str = "12";
+
+/// The same requests every time.
+const SEED: &str = "20260101";
+
+/// What is held against each answer.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+response_schema_conformance,negative_data_rejection,ignored_auth,unsupported_method";
+
+/// Streams do not end, and a stop of everything would leave nothing to ask for.
+const LEFT_OUT: [&str; 3] = ["streamSession", "streamAction", "stopAll"];
+
+/// Who asks.
+const ROLES: [&str; 3] = ["operator", "approver", "agent"];
+
+/// Tries a door.
+pub(crate) fn run(root: &Root, door: Door) -> Result<()> {
+    match door {
+        Door::Http => http(root),
+    }
+}
+
+fn http(root: &Root) -> Result<()> {
+    let Some(validator) = OPENAPI_SPEC_VALIDATOR.path(root)? else { return Ok(()) };
+    process::run(root.command(validator).arg(root.join("docs/openapi.json")))?;
+    let Some(schemathesis) = SCHEMATHESIS.path(root)? else { return Ok(()) };
+    process::run(root.cargo().args(["build", "--release", "--quiet", "--package", "glovebox"]))?;
+    let house = House::new(root)?;
+    let tokens = ROLES.iter().map(|role| Ok((*role, house.token(role)?))).collect::<Result<Vec<_>>>()?;
+    let mut server = Server::start(&house)?;
+    let mut failed = Vec::new();
+    for (role, token) in &tokens {
+        println!("==> as {role}");
+        let mut command = root.command(&schemathesis);
+        command.args(["run", "--no-color", "--seed", SEED, "--max-examples", EXAMPLES, "--checks", CHECKS]);
+        command.args(["--generation-database", "none", "--warnings", "off", "--continue-on-failure"]);
+        command.arg("--header").arg(format!("authorization: Bearer {token}"));
+        for operation in LEFT_OUT {
+            command.args(["--exclude-operation-id", operation]);
+        }
+        command.arg(format!("{}/openapi.json", server.url));
+        if process::run(&mut command).is_err() {
+            failed.push(*role);
+        }
+    }
+    let said = server.end()?;
+    if said.contains("panicked") {
+        bail!("the server panicked:\n{said}");
+    }
+    if !failed.is_empty() {
+        bail!("the server does not answer as its document says, asked by: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// Folders of a person who does not exist, and the program in them.
+struct House {
+    dir: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl House {
+    fn new(root: &Root) -> Result<Self> {
+        let dir = tempfile::tempdir().context("can't make a temporary folder")?;
+        fs_err::create_dir(dir.path().join("docs"))?;
+        fs_err::write(dir.path().join("docs/a.txt"), "one two three\n")?;
+        Ok(Self { dir, program: root.target().join("release/glovebox") })
+    }
+
+    fn glovebox(&self) -> Command {
+        let mut command = process::command(&self.program);
+        let home: &Path = self.dir.path();
+        command.current_dir(home).env_clear().env("HOME", home).env("GLOVEBOX_STATE", home.join("state"));
+        command
+    }
+
+    fn token(&self, role: &str) -> Result<String> {
+        let mut command = self.glovebox();
+        command.args(["token", "add", role, "--role", role]).stderr(Stdio::null());
+        if role == "agent" {
+            command.args(["--agent", "coder"]);
+        }
+        Ok(process::stdout(&mut command)?.trim().to_owned())
+    }
+}
+
+/// A server that runs. It goes with its value.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(house: &House) -> Result<Self> {
+        let mut command = house.glovebox();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--workspace", "docs=docs"]);
+        let mut child = command.stderr(Stdio::piped()).spawn().context("can't start `glovebox serve`")?;
+        let mut said = BufReader::new(child.stderr.take().context("it has no standard error")?);
+        let mut line = String::new();
+        said.read_line(&mut line)?;
+        child.stderr = Some(said.into_inner());
+        let url = line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
+        let mut server = Self { child, url: String::new() };
+        server.url = url.with_context(|| format!("the server says no address: {line}"))?;
+        Ok(server)
+    }
+
+    /// Ends it, and gives what it said meanwhile.
+    fn end(&mut self) -> Result<String> {
+        self.child.kill()?;
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            stderr.read_to_string(&mut said)?;
+        }
+        self.child.wait()?;
+        Ok(said)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Gone already, where it was ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
