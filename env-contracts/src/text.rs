@@ -58,7 +58,6 @@ fn deceives(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
 

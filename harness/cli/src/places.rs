@@ -149,7 +149,8 @@ pub(crate) fn protect(config: &Config, places: &Places) -> Vec<PathBuf> {
     let configuration = crate::config::file_path();
     let mut paths = vec![places.state.clone(), configuration.clone()];
     paths.extend(
-        ["ceiling", "policy", "profiles", "approvers", "credentials", "webhooks"].map(|key| PathBuf::from(config.entry(key).0)),
+        ["ceiling", "policy", "profiles", "approvers", "credentials", "webhooks"]
+            .map(|key| PathBuf::from(config.entry(key).0)),
     );
     // The folder that is ours alone, also before there is a file in it.
     paths.extend(configuration.parent().filter(|folder| folder.ends_with("glovebox")).map(Into::into));

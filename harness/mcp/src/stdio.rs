@@ -193,8 +193,9 @@ fn message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<Refusal>> {
     };
     if let JsonRpcMessage::Request(request) = &mut message {
         // Such as parameters that stand there twice.
-        let envelope = envelope
-            .map_err(|error| Refusal::of(Some(request.id.clone()), ErrorData::invalid_request(error.to_string(), None)))?;
+        let envelope = envelope.map_err(|error| {
+            Refusal::of(Some(request.id.clone()), ErrorData::invalid_request(error.to_string(), None))
+        })?;
         let arguments = envelope.params.and_then(|parameters| parameters.arguments);
         if let (ClientRequest::CallToolRequest(call), Some(arguments)) = (&mut request.request, arguments) {
             call.extensions.insert(Received(arguments.get().to_owned()));

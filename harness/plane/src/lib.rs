@@ -47,11 +47,11 @@ pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Too
 pub use service::{
     ActionService, ActionView, AnswerSource, Answered, Answerers, Answering, AskLimits, Asking, Attention, BudgetView,
     ChildQuestion, Choice, DecidedProposal, Explained, GoalView, GrantView, Halted, Happened, Holders, Interrupted,
-    Interrupting, Key, LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_OUTPUT_CHUNK, MAX_QUESTION,
-    MAX_TEXT, Made, NewQuestion, NewSession, NewTask, OpenAction, OpenTurn, OutputChunk, OutputMoved, Parts, People,
-    PermissionDiff, PermissionRequest, PlanProposal, PlanStep, PolicySource, QuestionOption, QuestionReply,
-    QuestionText, QuestionView, Recovered, Reply, ResultProposal, Said, Saying, Settings, Settled, Signed, Submission,
-    Submitted, Target, TaskContext, TaskView, Telling, Trace, TraceNode, TurnSchema, TurnStart,
+    Interrupting, Key, LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_OUTPUT_CHUNK,
+    MAX_QUESTION, MAX_TEXT, Made, NewQuestion, NewSession, NewTask, OpenAction, OpenTurn, OutputChunk, OutputMoved,
+    Parts, People, PermissionDiff, PermissionRequest, PlanProposal, PlanStep, PolicySource, QuestionOption,
+    QuestionReply, QuestionText, QuestionView, Recovered, Reply, ResultProposal, Said, Saying, Settings, Settled,
+    Signed, Submission, Submitted, Target, TaskContext, TaskView, Telling, Trace, TraceNode, TurnSchema, TurnStart,
 };
 pub use streams::OutputStream;
 pub use watch::{Unwatched, Watch};

@@ -33,7 +33,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 pub(crate) async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Failure> {
     let kind = request.headers().get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default().to_owned());
     let bytes = Bytes::from_request(request, state).await?;
-    let json = |kind: &String| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
+    let json =
+        |kind: &String| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
     if kind.as_ref().is_some_and(|kind| !json(kind)) || (kind.is_none() && !bytes.is_empty()) {
         return Err(Failure(
             Problem::new(Code::MediaTypeUnsupported, "the body is not `application/json`")

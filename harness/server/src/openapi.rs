@@ -67,9 +67,9 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     if let Some(query) = route.query {
         parameters.extend(in_query(query(generator), generator));
     }
-    parameters.extend(route.headers.iter().map(|(name, kind, text)| {
-        json!({ "name": name, "in": "header", "schema": kind(generator), "description": text })
-    }));
+    parameters.extend(route.headers.iter().map(
+        |(name, kind, text)| json!({ "name": name, "in": "header", "schema": kind(generator), "description": text }),
+    ));
     let mut operation = json!({
         "operationId": route.id,
         "summary": route.does,

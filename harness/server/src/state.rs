@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Identity, Known, Limits, Logins, UNLOCKS, operator};
 use crate::carry::Carried;
 use crate::events::Feed;
-use crate::mcp::Doors;
 use crate::inbox::Handles;
+use crate::mcp::Doors;
 use crate::push::Webhooks;
 
 /// The services behind this door, one for each tenant.

@@ -42,7 +42,8 @@ mod sqlite;
 mod store;
 
 pub use audit::{
-    AuditFault, AuditFinding, AuditReport, Checkpoint, CheckpointSchema, CloudEvent, ExportError, ExportFilter, ExportFormat, Head,
+    AuditFault, AuditFinding, AuditReport, Checkpoint, CheckpointSchema, CloudEvent, ExportError, ExportFilter,
+    ExportFormat, Head,
 };
 pub use query::*;
 pub use sqlite::{Options, Sqlite, VERSION};

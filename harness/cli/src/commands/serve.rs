@@ -139,7 +139,9 @@ struct Note(PathBuf);
 
 impl Note {
     fn leave(path: PathBuf, found: &Found) -> Result<Self, Problem> {
-        let failed = |error: std::io::Error| glovebox_runtime::io_problem("cannot say where the server is", Code::StateUnavailable, &error);
+        let failed = |error: std::io::Error| {
+            glovebox_runtime::io_problem("cannot say where the server is", Code::StateUnavailable, &error)
+        };
         let beside = path.with_extension("new");
         let text = serde_json::to_vec(found).unwrap_or_default();
         let opened = fs_err::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
@@ -160,7 +162,8 @@ pub(crate) fn inbox(args: &InboxArgs, config: &Config) -> Result<ExitCode, Probl
     who::person(config)?;
     let places = Places::of(config);
     let none = || {
-        Problem::new(Code::BackendUnavailable, "no server runs on this state folder").with_help("start one: `glovebox serve`")
+        Problem::new(Code::BackendUnavailable, "no server runs on this state folder")
+            .with_help("start one: `glovebox serve`")
     };
     let text = fs_err::read(places.serving()).map_err(|_| none())?;
     let found: Found = serde_json::from_slice(&text).map_err(|_| none())?;

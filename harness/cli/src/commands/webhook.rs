@@ -111,7 +111,8 @@ fn fares(status: &WebhookStatus) -> String {
 fn described(webhook: &Webhook) -> String {
     let Webhook { tenant, url, kinds, classes, objects, allow_private, .. } = webhook;
     let joined = |words: Vec<&str>| words.join(", ");
-    let kinds = if kinds.is_empty() { "all".to_owned() } else { joined(kinds.iter().map(|kind| kind.as_str()).collect()) };
+    let kinds =
+        if kinds.is_empty() { "all".to_owned() } else { joined(kinds.iter().map(|kind| kind.as_str()).collect()) };
     let classes = match classes.as_slice() {
         [] => String::new(),
         some => format!(" for {}", joined(some.iter().map(Name::as_str).collect())),

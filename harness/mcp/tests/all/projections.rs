@@ -48,6 +48,7 @@ fn action(state: ActionState, end: Option<End>) -> Action {
         goal: None,
         principal: agent("u", "coder"),
         capability: "fake.tool@1.0.0".parse::<CapabilityRef>().unwrap(),
+        held: false,
         asks: Asks::Run,
         revision: 1,
         state,

@@ -79,7 +79,8 @@ fn admitted(app: &App, route: &'static Route, request: &Request) -> Result<Optio
     let (credential, by_cookie) = found(app, connection, headers, cookie)?;
     if !route.who.contains(&credential.role) {
         let roles: Vec<&str> = route.who.iter().map(|role| role.as_str()).collect();
-        let message = format!("`{}` has the role {}, and this is for: {}", credential.name, credential.role, roles.join(", "));
+        let message =
+            format!("`{}` has the role {}, and this is for: {}", credential.name, credential.role, roles.join(", "));
         return Err(Problem::new(Code::RoleForbidden, message));
     }
     app.limits.call(&credential.name)?;

@@ -1,13 +1,10 @@
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 
 use super::*;
 
 fn headers(all: &[(&str, &str)]) -> HeaderMap {
-    let pair = |(name, value): &(&str, &str)| {
-        (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
-    };
+    let pair =
+        |(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
     all.iter().map(pair).collect()
 }
 
@@ -18,10 +15,12 @@ fn host(reached: &Reached, host: &str) -> bool {
 #[test]
 fn a_listener_answers_to_its_own_names_alone() {
     let plain = Reached::tcp(7410, &["box.example".into()], false);
-    for known in ["127.0.0.1:7410", "localhost:7410", "LOCALHOST:7410", "[::1]:7410", "box.example:7410", "box.example"] {
+    for known in ["127.0.0.1:7410", "localhost:7410", "LOCALHOST:7410", "[::1]:7410", "box.example:7410", "box.example"]
+    {
         assert!(host(&plain, known), "{known}");
     }
-    for foreign in ["127.0.0.1", "127.0.0.1:80", "evil.example:7410", "localhost.evil.example:7410", "0.0.0.0:7410", ""] {
+    for foreign in ["127.0.0.1", "127.0.0.1:80", "evil.example:7410", "localhost.evil.example:7410", "0.0.0.0:7410", ""]
+    {
         assert!(!host(&plain, foreign), "{foreign}");
     }
     let twice = headers(&[("host", "127.0.0.1:7410"), ("host", "evil.example")]);

@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use env_contracts::Digest;
 use glovebox_events::{Event, LogKey};
 use serde_json::json;
@@ -27,7 +25,12 @@ fn samples() -> Vec<(Value, Kind)> {
         (json!({ "kind": "policy-refused", "kept": digest, "problem": "p" }), Kind::Error),
         (told(json!({ "kind": "text" })), Kind::Text),
         (told(json!({ "kind": "progress" })), Kind::Progress),
-        (told(json!({ "kind": "model-call", "model": "m", "input_tokens": 1, "output_tokens": 1, "cost_micros": 1 })), Kind::Usage),
+        (
+            told(
+                json!({ "kind": "model-call", "model": "m", "input_tokens": 1, "output_tokens": 1, "cost_micros": 1 }),
+            ),
+            Kind::Usage,
+        ),
     ]
 }
 

@@ -160,8 +160,10 @@ impl Reader {
         let (service, principal) = (&self.caller.service, &self.caller.principal);
         let filter = ActionFilter { session: Some(self.session.clone()), limit: BATCH, ..ActionFilter::default() };
         let actions = service.actions(principal, filter)?.items;
-        let outlines: Vec<Value> =
-            actions.iter().map(|action| json!({ "id": action.id, "task": action.task, "state": action.state })).collect();
+        let outlines: Vec<Value> = actions
+            .iter()
+            .map(|action| json!({ "id": action.id, "task": action.task, "state": action.state }))
+            .collect();
         let filter = TaskFilter { session: Some(self.session.clone()), limit: BATCH, ..TaskFilter::default() };
         let tasks = service.tasks(principal, &filter)?.items;
         let tasks: Vec<Value> = tasks.iter().map(|task| json!({ "id": task.id, "state": task.state })).collect();
@@ -335,7 +337,16 @@ impl Reader {
 
 /// An event that is in no log.
 fn beside(session: &Id, action: &Id, kind: Kind, name: &'static str, data: Option<Value>) -> Wire {
-    Wire { seq: None, kind, name, session: session.clone(), at_ms: None, action: Some(action.clone()), task: None, data }
+    Wire {
+        seq: None,
+        kind,
+        name,
+        session: session.clone(),
+        at_ms: None,
+        action: Some(action.clone()),
+        task: None,
+        data,
+    }
 }
 
 /// An event in the form of the stream.

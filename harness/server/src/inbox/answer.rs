@@ -126,7 +126,13 @@ fn label(offer: &CardOffer) -> &'static str {
 }
 
 fn button(offer: &CardOffer, approves: bool, grave: bool) -> Markup {
-    let class = if grave { "grave" } else if approves { "primary" } else { "" };
+    let class = if grave {
+        "grave"
+    } else if approves {
+        "primary"
+    } else {
+        ""
+    };
     html! {
         button class=(class) name="offer" value=(offer.id.as_str()) data-approves=[approves.then_some("yes")] { (label(offer)) }
     }

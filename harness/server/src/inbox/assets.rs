@@ -27,8 +27,9 @@ impl Asset {
 
 pub(super) static STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("pages", "css", "text/css; charset=utf-8", include_str!("../../assets/pages.css")));
-pub(super) static INBOX: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("inbox", "js", "text/javascript; charset=utf-8", include_str!("../../assets/inbox.js")));
+pub(super) static INBOX: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("inbox", "js", "text/javascript; charset=utf-8", include_str!("../../assets/inbox.js"))
+});
 pub(super) static SESSION: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("session", "js", "text/javascript; charset=utf-8", include_str!("../../assets/session.js"))
 });

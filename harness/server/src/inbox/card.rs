@@ -21,8 +21,7 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn of(visitor: &Visitor, card: &Card) -> Self {
-        let wanted =
-            Wanted { name: card.capability.name.clone(), version: Some(card.capability.version.clone()) };
+        let wanted = Wanted { name: card.capability.name.clone(), version: Some(card.capability.version.clone()) };
         Self { tool: visitor.caller.service.registry().get(&wanted).ok() }
     }
 
@@ -53,7 +52,12 @@ pub(super) enum Form {
 }
 
 /// A card. `problem` is what an answer to it came to.
-pub(super) fn article(visitor: &Visitor, card: &Card, form: Form, problem: Option<&Problem>) -> Result<Markup, Problem> {
+pub(super) fn article(
+    visitor: &Visitor,
+    card: &Card,
+    form: Form,
+    problem: Option<&Problem>,
+) -> Result<Markup, Problem> {
     if !visitor.caller.sees_objects() {
         return Ok(outline(card));
     }
@@ -218,7 +222,8 @@ fn why(card: &Card) -> Markup {
 
 /// What can be reached stands open; limits are beside it.
 fn reach(card: &Card) -> Markup {
-    let reaches = |clause: &str| ["filesystem", "network", "secrets", "identity"].iter().any(|part| clause.starts_with(part));
+    let reaches =
+        |clause: &str| ["filesystem", "network", "secrets", "identity"].iter().any(|part| clause.starts_with(part));
     let (reach, rest): (Vec<_>, Vec<_>) = card.clauses.iter().partition(|clause| reaches(&clause.clause));
     html! {
         @if reach.is_empty() { p { "No folders, no network, no secrets." } } @else {
@@ -264,7 +269,11 @@ fn effects(card: &Card, seen: &Seen) -> Markup {
         None => "If it breaks off, what it did is unknown: nothing can check it.".to_owned(),
     };
     let repair = manifest.and_then(|manifest| named(manifest.repair.as_ref()));
-    let classes: Vec<String> = manifest.into_iter().flat_map(|manifest| &manifest.effects.classes).map(|class| json(&serde_json::json!(class))).collect();
+    let classes: Vec<String> = manifest
+        .into_iter()
+        .flat_map(|manifest| &manifest.effects.classes)
+        .map(|class| json(&serde_json::json!(class)))
+        .collect();
     html! {
         p { (does) @if let Some(undo) = undo { " " strong { (undo) } } }
         @if !classes.is_empty() { p { "Kind: " (classes.join(", ").replace('"', "")) "." } }

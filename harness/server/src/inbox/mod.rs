@@ -33,19 +33,44 @@ const HTML: crate::table::Answer = Text("text/html");
 /// The pages.
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("inbox", "/", WATCHES, "What waits for people.", HTML, || get(pages::inbox)).page(),
-    Route::get("inboxEvents", "/inbox/events", WATCHES, "Says when something changed in the inbox.", Events, || get(stream::events)).page(),
-    Route::get("inboxApproval", "/inbox/approvals/{approval}", WATCHES, "One approval.", HTML, || get(pages::approval)).page(),
-    Route::post("decide", "/inbox/approvals/{approval}", DECIDES, "Answers an approval.", HTML, || post(decide::approval)).page(),
-    Route::get("inboxQuestion", "/inbox/questions/{question}", WATCHES, "One question.", HTML, || get(pages::question)).page(),
-    Route::post("reply", "/inbox/questions/{question}", DECIDES, "Answers a question.", HTML, || post(decide::question)).page(),
+    Route::get("inboxEvents", "/inbox/events", WATCHES, "Says when something changed in the inbox.", Events, || {
+        get(stream::events)
+    })
+    .page(),
+    Route::get("inboxApproval", "/inbox/approvals/{approval}", WATCHES, "One approval.", HTML, || get(pages::approval))
+        .page(),
+    Route::post("decide", "/inbox/approvals/{approval}", DECIDES, "Answers an approval.", HTML, || {
+        post(decide::approval)
+    })
+    .page(),
+    Route::get("inboxQuestion", "/inbox/questions/{question}", WATCHES, "One question.", HTML, || get(pages::question))
+        .page(),
+    Route::post("reply", "/inbox/questions/{question}", DECIDES, "Answers a question.", HTML, || {
+        post(decide::question)
+    })
+    .page(),
     Route::get("sessionsPage", "/sessions", WATCHES, "The sessions.", HTML, || get(session::list)).page(),
-    Route::get("sessionPage", "/sessions/{session}", WATCHES, "What happens in a session.", HTML, || get(session::one)).page(),
-    Route::post("steerPage", "/sessions/{session}/steer", OPERATES, "Steers a session.", HTML, || post(decide::steer)).page(),
-    Route::post("interruptPage", "/sessions/{session}/interrupt", OPERATES, "Interrupts a session.", HTML, || post(decide::interrupt)).page(),
-    Route::get("viewArtifact", "/view/{action}/{number}", SEES, "Shows an artifact, from another origin.", HTML, || get(guest::view)).page(),
+    Route::get("sessionPage", "/sessions/{session}", WATCHES, "What happens in a session.", HTML, || get(session::one))
+        .page(),
+    Route::post("steerPage", "/sessions/{session}/steer", OPERATES, "Steers a session.", HTML, || post(decide::steer))
+        .page(),
+    Route::post("interruptPage", "/sessions/{session}/interrupt", OPERATES, "Interrupts a session.", HTML, || {
+        post(decide::interrupt)
+    })
+    .page(),
+    Route::get(
+        "viewArtifact",
+        "/view/{action}/{number}",
+        SEES,
+        "Shows an artifact, from another origin.",
+        HTML,
+        || get(guest::view),
+    )
+    .page(),
     Route::get("guestBytes", "/guest/{handle}", ANYBODY, "Bytes of a guest, once.", Bytes, || get(guest::bytes)).page(),
     Route::get("loginPage", "/login", ANYBODY, "Where browsers log in.", HTML, || get(login::page)).page(),
     Route::post("logIn", "/login", ANYBODY, "Logs a browser in.", HTML, || post(login::log_in)).page(),
     Route::post("logOut", "/logout", WATCHES, "Logs a browser out.", HTML, || post(login::log_out)).page(),
-    Route::get("asset", "/assets/{name}", ANYBODY, "Styles and scripts of the pages.", Bytes, || get(assets::asset)).page(),
+    Route::get("asset", "/assets/{name}", ANYBODY, "Styles and scripts of the pages.", Bytes, || get(assets::asset))
+        .page(),
 ];

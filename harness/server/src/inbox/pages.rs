@@ -47,8 +47,7 @@ pub(super) async fn inbox(State(app): State<App>, visitor: Visitor) -> Paged {
     let questions = service.questions(principal, &filter)?;
     let more = approvals.next.is_some() || questions.next.is_some();
     let count = approvals.items.len() + questions.items.len();
-    let mut waiting: Vec<Waiting> =
-        questions.items.into_iter().map(|view| Waiting::Question(Box::new(view))).collect();
+    let mut waiting: Vec<Waiting> = questions.items.into_iter().map(|view| Waiting::Question(Box::new(view))).collect();
     for card in approvals.items {
         let alike = waiting.iter_mut().find_map(|waiting| match waiting {
             Waiting::Approvals(alike) if alike.first().is_some_and(|first| first.card == card.card) => Some(alike),

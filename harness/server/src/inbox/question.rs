@@ -58,7 +58,10 @@ fn words(view: &QuestionView) -> Markup {
 
 fn form(visitor: &Visitor, view: &QuestionView) -> Markup {
     let id = &view.question.id;
-    let options = view.words.iter().flat_map(|words| words.options.iter().map(move |option| (option, words.recommended == option.id)));
+    let options = view
+        .words
+        .iter()
+        .flat_map(|words| words.options.iter().map(move |option| (option, words.recommended == option.id)));
     html! {
         form .answer method="post" action=(format!("/inbox/questions/{id}")) {
             fieldset {

@@ -63,12 +63,7 @@ pub(super) struct From {
     after: Option<u64>,
 }
 
-pub(super) async fn one(
-    State(app): State<App>,
-    In(id): In<Id>,
-    Args(from): Args<From>,
-    visitor: Visitor,
-) -> Paged {
+pub(super) async fn one(State(app): State<App>, In(id): In<Id>, Args(from): Args<From>, visitor: Visitor) -> Paged {
     let (service, principal) = (&visitor.caller.service, &visitor.caller.principal);
     let head = service.session_head(principal, &id)?;
     // One that nobody opened is there for whoever asked for something in it.

@@ -1,6 +1,6 @@
 //! The story of a session, one line for each event.
 
-use env_contracts::text::{escaped_line};
+use env_contracts::text::escaped_line;
 use env_contracts::{Id, Problem};
 use maud::{Markup, html};
 

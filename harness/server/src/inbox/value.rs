@@ -75,7 +75,8 @@ fn hosts(text: &str) -> Markup {
     let parts = text.split("://").skip(1);
     let mut odd = Vec::new();
     for part in parts {
-        let authority = part.split(['/', '?', '#', '\\', '"', '\'', ' ', '\n', '\t', '<', '>']).next().unwrap_or_default();
+        let authority =
+            part.split(['/', '?', '#', '\\', '"', '\'', ' ', '\n', '\t', '<', '>']).next().unwrap_or_default();
         // What stands before `@` is a user, made to look like a host.
         let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
         let host = host.split(':').next().unwrap_or_default();

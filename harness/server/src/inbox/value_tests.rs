@@ -3,7 +3,8 @@ use super::*;
 #[test]
 fn arguments_are_shown_whole_and_never_as_markup() {
     let long = "x".repeat(5000);
-    let json = serde_json::json!({ "text": long, "<b>": "<script>alert(1)</script>", "n": 1.0, "s": "1.0" }).to_string();
+    let json =
+        serde_json::json!({ "text": long, "<b>": "<script>alert(1)</script>", "n": 1.0, "s": "1.0" }).to_string();
     let shown = arguments(&json).into_string();
     assert!(shown.contains(&long));
     assert!(!shown.contains("<script") && !shown.contains("<b>"), "{shown}");

@@ -1,8 +1,8 @@
 //! Who looks at a page, and the forms that they send.
 
 use axum::extract::{Form, FromRequest, FromRequestParts, Request};
-use axum::http::request::Parts;
 use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use env_contracts::{Code, Digest, Problem};
 use maud::{Markup, html};
 use serde::de::DeserializeOwned;

@@ -141,7 +141,8 @@ impl Kept {
 
     /// Writes it in the place of what was kept before.
     pub(super) fn save(&self, folder: &Path, name: &Name) -> Result<(), Problem> {
-        let failed = |error: &std::io::Error| io_problem("cannot keep how far a webhook is", Code::StateUnavailable, error);
+        let failed =
+            |error: &std::io::Error| io_problem("cannot keep how far a webhook is", Code::StateUnavailable, error);
         private_dir(folder).map_err(|error| failed(&error))?;
         let mut new = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
         let text = serde_json::to_vec(self).unwrap_or_default();

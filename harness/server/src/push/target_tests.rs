@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::str::FromStr as _;
 use std::sync::Mutex;
 

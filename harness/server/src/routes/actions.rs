@@ -150,12 +150,7 @@ fn unrecorded(observation: &Observation) -> Problem {
     }
 }
 
-async fn submit(
-    State(app): State<App>,
-    caller: Caller,
-    Args(how): Args<Carry>,
-    request: Request,
-) -> Answered<Reply> {
+async fn submit(State(app): State<App>, caller: Caller, Args(how): Args<Carry>, request: Request) -> Answered<Reply> {
     let submission = submission(&app, &caller, request, how.asking.unwrap_or(Asking::Wait)).await?;
     let ride = app.carried.submit(&app, caller.service.clone(), submission);
     reply(&caller, ride, how.wait()).await
@@ -203,7 +198,12 @@ pub(super) async fn submission(
 }
 
 /// What an action belongs to.
-pub(super) fn context(caller: &Caller, session: Option<Id>, task: Option<Id>, turn: Option<u64>) -> Result<TaskContext, Problem> {
+pub(super) fn context(
+    caller: &Caller,
+    session: Option<Id>,
+    task: Option<Id>,
+    turn: Option<u64>,
+) -> Result<TaskContext, Problem> {
     if let (None, Some(task)) = (&session, &task) {
         return context_of(caller, task, turn);
     }
@@ -300,12 +300,7 @@ async fn one(caller: Caller, In(id): In<Id>) -> Answered<Json<ActionView>> {
     Ok(Json(caller.service.action(&caller.principal, &id)?))
 }
 
-async fn resume(
-    State(app): State<App>,
-    caller: Caller,
-    In(id): In<Id>,
-    Args(how): Args<Carry>,
-) -> Answered<Reply> {
+async fn resume(State(app): State<App>, caller: Caller, In(id): In<Id>, Args(how): Args<Carry>) -> Answered<Reply> {
     let action = caller.service.action(&caller.principal, &id)?.action;
     let asking = how.asking.unwrap_or(Asking::Wait);
     let ride = app.carried.resume(&app, caller.service.clone(), caller.principal.clone(), &action, asking);

@@ -19,12 +19,59 @@ use crate::table::Answer::{Action as Runs, Json as Gives};
 use crate::table::{ACTS, DECIDES, LOOKS, Route, SEES, schema};
 
 pub(super) const ROUTES: &[Route] = &[
-    Route::get("listApprovals", "/v1/approvals", LOOKS, "What people are asked to decide, oldest first. Who only watches sees that something waits, and not what.", Gives(schema::<Paged<Shown>>), || get(list)).query(schema::<List>),
-    Route::get("getApproval", "/v1/approvals/{approval}", SEES, "An approval as a card: whatever decides is in it, whole.", Gives(schema::<Card>), || get(one)),
-    Route::post("answerApproval", "/v1/approvals/{approval}/answer", DECIDES, "Answers an approval, as the person whose credential it is. The first answer counts; approving runs nothing.", Gives(schema::<Settled>), || post(answer)).body(schema::<AnswerBody>),
-    Route::post("requestPermission", "/v1/permissions", ACTS, "Asks for more than a tool's contract gives.", Runs(schema::<Waited>), || post(permission)).query(schema::<Carry>).body(schema::<Permission>),
-    Route::get("listGrants", "/v1/grants", SEES, "What was allowed for more than once.", Gives(schema::<Vec<Grant>>), || get(grants)).query(schema::<Grants>),
-    Route::post("revokeGrant", "/v1/grants/{grant}/revoke", DECIDES, "Takes a grant back.", Gives(schema::<Grant>), || post(revoke)),
+    Route::get(
+        "listApprovals",
+        "/v1/approvals",
+        LOOKS,
+        "What people are asked to decide, oldest first. Who only watches sees that something waits, and not what.",
+        Gives(schema::<Paged<Shown>>),
+        || get(list),
+    )
+    .query(schema::<List>),
+    Route::get(
+        "getApproval",
+        "/v1/approvals/{approval}",
+        SEES,
+        "An approval as a card: whatever decides is in it, whole.",
+        Gives(schema::<Card>),
+        || get(one),
+    ),
+    Route::post(
+        "answerApproval",
+        "/v1/approvals/{approval}/answer",
+        DECIDES,
+        "Answers an approval, as the person whose credential it is. The first answer counts; approving runs nothing.",
+        Gives(schema::<Settled>),
+        || post(answer),
+    )
+    .body(schema::<AnswerBody>),
+    Route::post(
+        "requestPermission",
+        "/v1/permissions",
+        ACTS,
+        "Asks for more than a tool's contract gives.",
+        Runs(schema::<Waited>),
+        || post(permission),
+    )
+    .query(schema::<Carry>)
+    .body(schema::<Permission>),
+    Route::get(
+        "listGrants",
+        "/v1/grants",
+        SEES,
+        "What was allowed for more than once.",
+        Gives(schema::<Vec<Grant>>),
+        || get(grants),
+    )
+    .query(schema::<Grants>),
+    Route::post(
+        "revokeGrant",
+        "/v1/grants/{grant}/revoke",
+        DECIDES,
+        "Takes a grant back.",
+        Gives(schema::<Grant>),
+        || post(revoke),
+    ),
 ];
 
 /// Which approvals.

@@ -17,10 +17,41 @@ use crate::table::Answer::Json as Gives;
 use crate::table::{ACTS, LOOKS, Route, schema};
 
 pub(super) const ROUTES: &[Route] = &[
-    Route::get("listCapabilities", "/v1/capabilities", LOOKS, "What is disclosed to whoever asks, or what a search finds of it.", Gives(schema::<Vec<Found>>), || get(list)).query(schema::<Search>),
-    Route::get("getCapability", "/v1/capabilities/{capability}", LOOKS, "A capability: what it takes, gives, needs and may do.", Gives(schema::<Capability>), || get(one)),
-    Route::post("checkEnvironment", "/v1/environments/check", LOOKS, "What this host can enforce of a contract: each clause, by what, or why not.", Gives(schema::<ContractReport>), || post(check)).body(schema::<Contract>),
-    Route::post("explainPolicy", "/v1/policy/explain", ACTS, "What policy says of a request, by which rules, and what would be permitted. Nothing runs.", Gives(schema::<Explained>), || post(explain)).body(schema::<Submit>),
+    Route::get(
+        "listCapabilities",
+        "/v1/capabilities",
+        LOOKS,
+        "What is disclosed to whoever asks, or what a search finds of it.",
+        Gives(schema::<Vec<Found>>),
+        || get(list),
+    )
+    .query(schema::<Search>),
+    Route::get(
+        "getCapability",
+        "/v1/capabilities/{capability}",
+        LOOKS,
+        "A capability: what it takes, gives, needs and may do.",
+        Gives(schema::<Capability>),
+        || get(one),
+    ),
+    Route::post(
+        "checkEnvironment",
+        "/v1/environments/check",
+        LOOKS,
+        "What this host can enforce of a contract: each clause, by what, or why not.",
+        Gives(schema::<ContractReport>),
+        || post(check),
+    )
+    .body(schema::<Contract>),
+    Route::post(
+        "explainPolicy",
+        "/v1/policy/explain",
+        ACTS,
+        "What policy says of a request, by which rules, and what would be permitted. Nothing runs.",
+        Gives(schema::<Explained>),
+        || post(explain),
+    )
+    .body(schema::<Submit>),
 ];
 
 /// What to look for.

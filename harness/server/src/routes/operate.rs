@@ -22,13 +22,37 @@ use crate::table::{ANYBODY, DECIDES, LOOKS, OPERATES, Route, WATCHES, schema};
 
 pub(super) const ROUTES: &[Route] = &[
     Route::get("health", "/health", ANYBODY, "Whether the server answers.", Gives(schema::<Health>), || get(health)),
-    Route::get("ready", "/ready", ANYBODY, "Whether it takes new work: its store can be read, and it is not stopping.", Gives(schema::<Health>), || get(ready)),
+    Route::get(
+        "ready",
+        "/ready",
+        ANYBODY,
+        "Whether it takes new work: its store can be read, and it is not stopping.",
+        Gives(schema::<Health>),
+        || get(ready),
+    ),
     Route::get("openapi", "/openapi.json", ANYBODY, "This document.", Text("application/json"), || get(document)),
     Route::get("whoAmI", "/v1/whoami", LOOKS, "Who a credential says that one is.", Gives(schema::<Who>), || get(who)),
     Route::get("listRunning", "/v1/running", WATCHES, "What runs now.", Gives(schema::<Vec<Running>>), || get(running)),
-    Route::post("makeLoginCode", "/v1/login-codes", WATCHES, "A code that logs one browser in as whoever asks, once, within ten minutes.", Gives(schema::<LoginCode>), || post(code)),
-    Route::post("stopAll", "/v1/stop", DECIDES, "The kill switch: nothing is let past, what runs is told to stop, what waits is ended, grants are taken back.", Gives(schema::<Halted>), || post(stop)).body(schema::<Why>),
-    Route::post("release", "/v1/release", OPERATES, "Lets things go on after a stop.", Gives(schema::<Health>), || post(release)),
+    Route::post(
+        "makeLoginCode",
+        "/v1/login-codes",
+        WATCHES,
+        "A code that logs one browser in as whoever asks, once, within ten minutes.",
+        Gives(schema::<LoginCode>),
+        || post(code),
+    ),
+    Route::post(
+        "stopAll",
+        "/v1/stop",
+        DECIDES,
+        "The kill switch: nothing is let past, what runs is told to stop, what waits is ended, grants are taken back.",
+        Gives(schema::<Halted>),
+        || post(stop),
+    )
+    .body(schema::<Why>),
+    Route::post("release", "/v1/release", OPERATES, "Lets things go on after a stop.", Gives(schema::<Health>), || {
+        post(release)
+    }),
 ];
 
 /// How the server is.

@@ -16,12 +16,57 @@ use crate::table::Answer::Json as Gives;
 use crate::table::{ACTS, Route, SEES, schema};
 
 pub(super) const ROUTES: &[Route] = &[
-    Route::post("askQuestion", "/v1/questions", ACTS, "Asks a person, or the agent that called this one.", Gives(schema::<QuestionView>), || post(ask)).body(schema::<Ask>),
-    Route::get("listQuestions", "/v1/questions", SEES, "Questions, oldest first.", Gives(schema::<Paged<QuestionView>>), || get(list)).query(schema::<List>),
-    Route::get("getQuestion", "/v1/questions/{question}", SEES, "A question with its words.", Gives(schema::<QuestionView>), || get(one)),
-    Route::post("answerQuestion", "/v1/questions/{question}/answer", SEES, "Answers a question.", Gives(schema::<QuestionView>), || post(answer)).body(schema::<AnswerBody>),
-    Route::post("withdrawQuestion", "/v1/questions/{question}/withdraw", ACTS, "Takes a question back.", Gives(schema::<QuestionView>), || post(withdraw)),
-    Route::post("passOnQuestion", "/v1/questions/{question}/pass-on", ACTS, "Passes a question of a called agent on to whoever is above.", Gives(schema::<QuestionView>), || post(pass_on)),
+    Route::post(
+        "askQuestion",
+        "/v1/questions",
+        ACTS,
+        "Asks a person, or the agent that called this one.",
+        Gives(schema::<QuestionView>),
+        || post(ask),
+    )
+    .body(schema::<Ask>),
+    Route::get(
+        "listQuestions",
+        "/v1/questions",
+        SEES,
+        "Questions, oldest first.",
+        Gives(schema::<Paged<QuestionView>>),
+        || get(list),
+    )
+    .query(schema::<List>),
+    Route::get(
+        "getQuestion",
+        "/v1/questions/{question}",
+        SEES,
+        "A question with its words.",
+        Gives(schema::<QuestionView>),
+        || get(one),
+    ),
+    Route::post(
+        "answerQuestion",
+        "/v1/questions/{question}/answer",
+        SEES,
+        "Answers a question.",
+        Gives(schema::<QuestionView>),
+        || post(answer),
+    )
+    .body(schema::<AnswerBody>),
+    Route::post(
+        "withdrawQuestion",
+        "/v1/questions/{question}/withdraw",
+        ACTS,
+        "Takes a question back.",
+        Gives(schema::<QuestionView>),
+        || post(withdraw),
+    ),
+    Route::post(
+        "passOnQuestion",
+        "/v1/questions/{question}/pass-on",
+        ACTS,
+        "Passes a question of a called agent on to whoever is above.",
+        Gives(schema::<QuestionView>),
+        || post(pass_on),
+    ),
 ];
 
 /// A question.

@@ -18,13 +18,59 @@ use crate::table::Answer::Json as Gives;
 use crate::table::{ACTS, LOOKS, OPERATES, Route, SEES, schema};
 
 pub(super) const ROUTES: &[Route] = &[
-    Route::post("openSession", "/v1/sessions", ACTS, "Opens a session. The same again gives the same session.", Gives(schema::<Session>), || post(open)).body(schema::<Open>),
-    Route::get("listSessions", "/v1/sessions", LOOKS, "Sessions that were opened, newest first.", Gives(schema::<Paged<Session>>), || get(list)).query(schema::<Paging>),
+    Route::post(
+        "openSession",
+        "/v1/sessions",
+        ACTS,
+        "Opens a session. The same again gives the same session.",
+        Gives(schema::<Session>),
+        || post(open),
+    )
+    .body(schema::<Open>),
+    Route::get(
+        "listSessions",
+        "/v1/sessions",
+        LOOKS,
+        "Sessions that were opened, newest first.",
+        Gives(schema::<Paged<Session>>),
+        || get(list),
+    )
+    .query(schema::<Paging>),
     Route::get("getSession", "/v1/sessions/{session}", LOOKS, "A session.", Gives(schema::<Session>), || get(one)),
-    Route::post("closeSession", "/v1/sessions/{session}/close", ACTS, "Closes a session: nothing new begins in it, and what waits is ended.", Gives(schema::<Session>), || post(close)),
-    Route::get("getAttention", "/v1/sessions/{session}/attention", SEES, "What a session asked of people, and why.", Gives(schema::<Attention>), || get(attention)),
-    Route::post("steerSession", "/v1/sessions/{session}/steer", OPERATES, "Steers what is done in a session: its loop is told at its next step.", Gives(schema::<Task>), || post(steer)).body(schema::<Steer>),
-    Route::post("interruptSession", "/v1/sessions/{session}/interrupt", ACTS, "Stops what is done in a session.", Gives(schema::<Interrupted>), || post(interrupt)).body(schema::<Interrupt>),
+    Route::post(
+        "closeSession",
+        "/v1/sessions/{session}/close",
+        ACTS,
+        "Closes a session: nothing new begins in it, and what waits is ended.",
+        Gives(schema::<Session>),
+        || post(close),
+    ),
+    Route::get(
+        "getAttention",
+        "/v1/sessions/{session}/attention",
+        SEES,
+        "What a session asked of people, and why.",
+        Gives(schema::<Attention>),
+        || get(attention),
+    ),
+    Route::post(
+        "steerSession",
+        "/v1/sessions/{session}/steer",
+        OPERATES,
+        "Steers what is done in a session: its loop is told at its next step.",
+        Gives(schema::<Task>),
+        || post(steer),
+    )
+    .body(schema::<Steer>),
+    Route::post(
+        "interruptSession",
+        "/v1/sessions/{session}/interrupt",
+        ACTS,
+        "Stops what is done in a session.",
+        Gives(schema::<Interrupted>),
+        || post(interrupt),
+    )
+    .body(schema::<Interrupt>),
 ];
 
 /// A session that somebody opens.

@@ -17,14 +17,70 @@ use crate::table::Answer::Json as Gives;
 use crate::table::{ACTS, LOOKS, Route, SEES, schema};
 
 pub(super) const ROUTES: &[Route] = &[
-    Route::post("openTask", "/v1/tasks", ACTS, "Opens a task, and its session where nobody did before.", Gives(schema::<Task>), || post(open)).body(schema::<Open>),
-    Route::get("listTasks", "/v1/tasks", LOOKS, "Tasks that were opened, newest first.", Gives(schema::<Paged<Task>>), || get(list)).query(schema::<List>),
-    Route::get("getTask", "/v1/tasks/{task}", SEES, "A task with its words and its budget.", Gives(schema::<TaskView>), || get(one)),
-    Route::post("sayToTask", "/v1/tasks/{task}/say", ACTS, "Says something to a task: a direction, a constraint, another goal, another stage. An agent directs nobody.", Gives(schema::<Task>), || post(say)).body(schema::<Say>),
-    Route::post("endTask", "/v1/tasks/{task}/end", ACTS, "Ends a task, by its loop.", Gives(schema::<Task>), || post(end)).body(schema::<End>),
-    Route::post("interruptTask", "/v1/tasks/{task}/interrupt", ACTS, "Stops a task, which is cancelled with it.", Gives(schema::<Interrupted>), || post(interrupt)).body(schema::<Stop>),
-    Route::get("getTrace", "/v1/tasks/{task}/trace", SEES, "The story of a task: what happened, and because of what.", Gives(schema::<Trace>), || get(trace)),
-    Route::get("getAcceptedPlan", "/v1/tasks/{task}/plan", SEES, "The newest plan that was accepted for the goal that the task has now; null: none was.", Gives(schema::<Option<ActionView>>), || get(plan)),
+    Route::post(
+        "openTask",
+        "/v1/tasks",
+        ACTS,
+        "Opens a task, and its session where nobody did before.",
+        Gives(schema::<Task>),
+        || post(open),
+    )
+    .body(schema::<Open>),
+    Route::get(
+        "listTasks",
+        "/v1/tasks",
+        LOOKS,
+        "Tasks that were opened, newest first.",
+        Gives(schema::<Paged<Task>>),
+        || get(list),
+    )
+    .query(schema::<List>),
+    Route::get(
+        "getTask",
+        "/v1/tasks/{task}",
+        SEES,
+        "A task with its words and its budget.",
+        Gives(schema::<TaskView>),
+        || get(one),
+    ),
+    Route::post(
+        "sayToTask",
+        "/v1/tasks/{task}/say",
+        ACTS,
+        "Says something to a task: a direction, a constraint, another goal, another stage. An agent directs nobody.",
+        Gives(schema::<Task>),
+        || post(say),
+    )
+    .body(schema::<Say>),
+    Route::post("endTask", "/v1/tasks/{task}/end", ACTS, "Ends a task, by its loop.", Gives(schema::<Task>), || {
+        post(end)
+    })
+    .body(schema::<End>),
+    Route::post(
+        "interruptTask",
+        "/v1/tasks/{task}/interrupt",
+        ACTS,
+        "Stops a task, which is cancelled with it.",
+        Gives(schema::<Interrupted>),
+        || post(interrupt),
+    )
+    .body(schema::<Stop>),
+    Route::get(
+        "getTrace",
+        "/v1/tasks/{task}/trace",
+        SEES,
+        "The story of a task: what happened, and because of what.",
+        Gives(schema::<Trace>),
+        || get(trace),
+    ),
+    Route::get(
+        "getAcceptedPlan",
+        "/v1/tasks/{task}/plan",
+        SEES,
+        "The newest plan that was accepted for the goal that the task has now; null: none was.",
+        Gives(schema::<Option<ActionView>>),
+        || get(plan),
+    ),
 ];
 
 /// A task that somebody opens.

@@ -8,8 +8,9 @@ use crate::house::{House, said, text_of};
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allowed_action_is_answered_with_its_observation() {
     let house = House::new().await;
-    let (status, view) =
-        house.post("agent", "/v1/actions", &json!({ "capability": "fake.read", "arguments": {}, "session": "s1" })).await;
+    let (status, view) = house
+        .post("agent", "/v1/actions", &json!({ "capability": "fake.read", "arguments": {}, "session": "s1" }))
+        .await;
     assert_eq!((status, &view["state"]), (200, &json!("succeeded")), "{view}");
     assert_eq!(view["observation"]["output"]["stdout"]["text"], "well\n");
     assert_eq!(view["principal"]["agent"], "coder", "who asks comes from the credential");
@@ -20,7 +21,9 @@ async fn an_allowed_action_is_answered_with_its_observation() {
 async fn a_key_makes_two_requests_one() {
     let house = House::new().await;
     let body = json!({ "capability": "fake.read", "arguments": { "a": 1 }, "session": "s1" });
-    let send = || crate::house::answer(house.request("POST", "agent", "/v1/actions").header("idempotency-key", "k1").json(&body));
+    let send = || {
+        crate::house::answer(house.request("POST", "agent", "/v1/actions").header("idempotency-key", "k1").json(&body))
+    };
     let (one, two) = tokio::join!(send(), send());
     assert_eq!(one.1["id"], two.1["id"], "{one:?} {two:?}");
     assert_eq!(house.ground.ran().len(), 1);
@@ -49,7 +52,8 @@ async fn of_two_answers_at_once_one_counts() {
     let house = House::new().await;
     for round in 0..8 {
         let (action, card) = house.asked(&format!("r{round}")).await;
-        let (yes, no) = tokio::join!(house.decide("approver", &card, "once"), house.decide("operator", &card, "decline"));
+        let (yes, no) =
+            tokio::join!(house.decide("approver", &card, "once"), house.decide("operator", &card, "decline"));
         let won = [&yes, &no].iter().filter(|(status, _)| *status == 200).count();
         assert_eq!(won, 1, "{yes:?} {no:?}");
         let lost = if yes.0 == 200 { &no } else { &yes };

@@ -62,7 +62,10 @@ async fn bad_requests_are_answered_with_codes() {
     };
     let post = || house.request("POST", "agent", "/v1/actions");
     let json = |text: &str| post().header("content-type", "application/json").body(text.to_owned());
-    assert_eq!(send(json(&format!("{{\"capability\":\"{}\"}}", "x".repeat(3 << 20)))).await, (413, "body-too-large".into()));
+    assert_eq!(
+        send(json(&format!("{{\"capability\":\"{}\"}}", "x".repeat(3 << 20)))).await,
+        (413, "body-too-large".into())
+    );
     assert_eq!(send(json("{")).await, (400, "usage".into()));
     assert_eq!(send(json("[]")).await, (400, "usage".into()));
     assert_eq!(send(json("{\"capability\":\"no.such\"}")).await, (404, "tool-unknown".into()));
@@ -78,7 +81,11 @@ async fn bad_requests_are_answered_with_codes() {
     // The arguments are parsed once and strictly, from the bytes that came.
     let twice = "{\"capability\":\"fake.read\",\"session\":\"s1\",\"arguments\":{\"a\":1,\"a\":2}}";
     let (status, view) = answer(json(twice)).await;
-    assert_eq!((status, &view["observation"]["outcome"]["code"]), (200, &serde_json::json!("arguments-invalid")), "{view}");
+    assert_eq!(
+        (status, &view["observation"]["outcome"]["code"]),
+        (200, &serde_json::json!("arguments-invalid")),
+        "{view}"
+    );
     assert!(house.ground.ran().is_empty());
 }
 

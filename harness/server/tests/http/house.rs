@@ -121,8 +121,7 @@ impl Ground {
         let dir = tempfile::tempdir().unwrap();
         fs_err::create_dir(dir.path().join("workspace")).unwrap();
         let script: Arc<Script> = Arc::new(|_, ports| said(ports, "well\n", 0));
-        let ground =
-            Self { dir, script: Arc::new(Mutex::new(script)), ran: Arc::default(), tokens: Mutex::default() };
+        let ground = Self { dir, script: Arc::new(Mutex::new(script)), ran: Arc::default(), tokens: Mutex::default() };
         for role in Role::ALL {
             ground.credential(role.as_str(), role, "local");
         }
@@ -283,7 +282,8 @@ impl House {
 
     /// An action that waits for a person, and its approval.
     pub(crate) async fn asked(&self, text: &str) -> (String, Value) {
-        let body = json!({ "capability": "fake.write", "arguments": { "text": text }, "workspace": "work", "session": "s1" });
+        let body =
+            json!({ "capability": "fake.write", "arguments": { "text": text }, "workspace": "work", "session": "s1" });
         let (status, waits) = self.post("agent", "/v1/actions", &body).await;
         assert_eq!((status, &waits["state"]), (202, &json!("waiting_approval")), "{waits}");
         let (_, card) = self.get("approver", &format!("/v1/approvals/{}", text_of(&waits["approval"]["id"]))).await;

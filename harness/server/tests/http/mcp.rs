@@ -41,10 +41,11 @@ async fn agents_list_and_call_tools() {
     let house = House::new().await;
     let (status, list) = send(&house, "agent", "/mcp", "tools/list", json!({})).await;
     assert_eq!(status, 200, "{list}");
-    let names: Vec<&str> = list["result"]["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    let names: Vec<&str> =
+        list["result"]["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert!(names.contains(&"fake.read") && names.contains(&"glovebox.result"), "{names:?}");
     let done = call(&house, "fake.read", json!({})).await;
-    assert_eq!(done["isError"].as_bool().unwrap_or_default(), false, "{done}");
+    assert!(!done["isError"].as_bool().unwrap_or_default(), "{done}");
     assert_eq!(send(&house, "operator", "/mcp", "tools/list", json!({})).await.0, 403);
     assert_eq!(send(&house, "", "/mcp", "tools/list", json!({})).await.0, 401);
 }
@@ -64,7 +65,7 @@ async fn what_needs_a_person_is_answered_in_the_inbox() {
     let (status, settled) = house.decide("approver", card, "once").await;
     assert_eq!(status, 200, "{settled}");
     let done = call(&house, "glovebox.result", json!({ "action_id": card["action"] })).await;
-    assert_eq!(done["isError"].as_bool().unwrap_or_default(), false, "{done}");
+    assert!(!done["isError"].as_bool().unwrap_or_default(), "{done}");
     assert_eq!(house.ground.ran(), [text_of(&card["action"])]);
 }
 

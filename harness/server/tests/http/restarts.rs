@@ -44,7 +44,11 @@ async fn what_runs_is_interrupted_and_not_doubled() {
     let house = House::open(&ground).await;
     let action = text_of(&view["id"]);
     let (_, after) = house.get("agent", &format!("/v1/actions/{action}")).await;
-    assert_eq!((&after["state"], &after["observation"]["outcome"]["kind"]), (&json!("cancelled"), &json!("interrupted")), "{after}");
+    assert_eq!(
+        (&after["state"], &after["observation"]["outcome"]["kind"]),
+        (&json!("cancelled"), &json!("interrupted")),
+        "{after}"
+    );
     assert_eq!(ground.ran(), [action]);
     house.close().await;
 }

@@ -19,8 +19,11 @@ async fn a_route_is_for_the_roles_of_its_row() {
         for (method, operation) in methods.as_object().unwrap() {
             let roles: Vec<&str> = operation["x-roles"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
             let open = roles.is_empty();
-            let path: String =
-                path.split('/').map(|part| if part.starts_with('{') { "unknown-thing" } else { part }).collect::<Vec<_>>().join("/");
+            let path: String = path
+                .split('/')
+                .map(|part| if part.starts_with('{') { "unknown-thing" } else { part })
+                .collect::<Vec<_>>()
+                .join("/");
             let send = async |who: &str| {
                 let request = house.request(&method.to_uppercase(), who, &path);
                 let request = if method == "post" { request.json(&json!({})) } else { request };
@@ -64,7 +67,8 @@ async fn what_is_foreign_looks_unknown() {
     for (path, code) in [("/v1/actions/", "action-unknown"), ("/v1/approvals/", "approval-unknown")] {
         let id = if path.contains("actions") { action.as_str() } else { approval };
         for who in ["stranger", "strange-operator"] {
-            let (foreign, none) = (house.get(who, &format!("{path}{id}")).await, house.get(who, &format!("{path}{nothing}")).await);
+            let (foreign, none) =
+                (house.get(who, &format!("{path}{id}")).await, house.get(who, &format!("{path}{nothing}")).await);
             assert_eq!((foreign.0, &foreign.1["code"]), (404, &json!(code)), "{who} {path}");
             assert_eq!(foreign.1.to_string().replace(id, ""), none.1.to_string().replace(nothing, ""));
         }

@@ -39,7 +39,8 @@ impl Stream {
                 assert_eq!(id, event["seq"].as_u64().map(|seq| seq.to_string()), "the id is the number: {event}");
                 return Some(event);
             }
-            let chunk = tokio::time::timeout(Duration::from_secs(20), self.response.chunk()).await.expect("an event in time");
+            let chunk =
+                tokio::time::timeout(Duration::from_secs(20), self.response.chunk()).await.expect("an event in time");
             self.text.push_str(std::str::from_utf8(&chunk.unwrap()?).unwrap());
         }
     }
@@ -129,7 +130,9 @@ async fn output_comes_while_it_is_written() {
         }
         said(ports, "end", 0)
     });
-    house.post("agent", "/v1/actions?wait=0", &json!({ "capability": "fake.read", "arguments": {}, "session": "s1" })).await;
+    house
+        .post("agent", "/v1/actions?wait=0", &json!({ "capability": "fake.read", "arguments": {}, "session": "s1" }))
+        .await;
     let seen = stream.until("ended").await;
     let texts: Vec<&Value> = seen.iter().filter(|event| event["kind"] == "text").collect();
     assert!(!texts.is_empty() && texts.len() < 40, "merged: {} events", texts.len());

@@ -151,7 +151,8 @@ async fn serving(ground: &Arc<Ground>, hooks: &[&str]) -> House {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_front_end_is_told_what_waits_and_that_somebody_else_decided() {
     let ground = Ground::new();
-    let (portal, bell, other) = tokio::join!(Receiver::new(Does::Takes), Receiver::new(Does::Takes), Receiver::new(Does::Takes));
+    let (portal, bell, other) =
+        tokio::join!(Receiver::new(Does::Takes), Receiver::new(Does::Takes), Receiver::new(Does::Takes));
     add(&ground, "portal", &portal.url, |_| {});
     add(&ground, "bell", &bell.url, |bell| {
         bell.objects = false;
@@ -204,7 +205,8 @@ async fn what_is_not_taken_is_sent_again_in_its_order_under_the_same_id() {
     assert_eq!(fares(&ground, "portal", |status| status.pending == 2).await, "it answered 500 Internal Server Error");
     portal.does(Does::Takes);
     let taken = portal.taken(2).await;
-    let changes: Vec<&str> = taken.iter().map(|letter| letter.header("webhook-id").rsplit('/').next().unwrap()).collect();
+    let changes: Vec<&str> =
+        taken.iter().map(|letter| letter.header("webhook-id").rsplit('/').next().unwrap()).collect();
     assert_eq!(changes, ["opened", "resolved"]);
     let ids: Vec<Letter> = portal.all();
     let first = ids[0].header("webhook-id");
@@ -287,7 +289,8 @@ async fn a_question_is_told_when_it_is_asked_and_when_it_is_answered() {
     let house = serving(&ground, &["portal"]).await;
     let (status, task) = house.post("agent", "/v1/sessions", &json!({ "id": "s1" })).await;
     assert_eq!(status, 200, "{task}");
-    let (status, task) = house.post("agent", "/v1/tasks", &json!({ "id": "t1", "session": "s1", "goal": "find out" })).await;
+    let (status, task) =
+        house.post("agent", "/v1/tasks", &json!({ "id": "t1", "session": "s1", "goal": "find out" })).await;
     assert_eq!(status, 200, "{task}");
     let words = json!({
         "question": "how long?",
@@ -298,7 +301,8 @@ async fn a_question_is_told_when_it_is_asked_and_when_it_is_answered() {
         "recommended": "one",
         "affects": ["the files"],
     });
-    let (status, asked) = house.post("agent", "/v1/questions", &json!({ "task": "t1", "topic": "span", "words": words })).await;
+    let (status, asked) =
+        house.post("agent", "/v1/questions", &json!({ "task": "t1", "topic": "span", "words": words })).await;
     assert_eq!(status, 200, "{asked}");
     let opened = portal.taken(1).await.remove(0).event();
     assert_eq!((&opened["type"], &opened["subject"]), (&json!("dev.glovebox.question.opened.v1"), &asked["id"]));
@@ -306,6 +310,9 @@ async fn a_question_is_told_when_it_is_asked_and_when_it_is_answered() {
     let path = format!("/v1/questions/{}/answer", text_of(&asked["id"]));
     assert_eq!(house.post("approver", &path, &json!({ "option": "two" })).await.0, 200);
     let resolved = portal.taken(2).await.remove(1).event();
-    assert_eq!((&resolved["type"], &resolved["data"]["state"]), (&json!("dev.glovebox.question.resolved.v1"), &json!("answered")));
+    assert_eq!(
+        (&resolved["type"], &resolved["data"]["state"]),
+        (&json!("dev.glovebox.question.resolved.v1"), &json!("answered"))
+    );
     house.close().await;
 }

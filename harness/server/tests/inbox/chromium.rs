@@ -5,8 +5,8 @@ use glovebox_identity::Role;
 use serde_json::{Value, json};
 
 use crate::driver::{Client, Driver, run, until};
-use crate::house::{House, approval, plan};
 use crate::hostile::hostile;
+use crate::house::{House, approval, plan};
 
 /// How a browser looks at pages.
 #[derive(Clone, Copy)]
@@ -19,7 +19,8 @@ struct Look {
 const WIDE: Look = Look { dark: false, width: 1000, height: 1700 };
 
 async fn open(driver: &Driver, house: &House, secret: &str, look: Look) -> Client {
-    let scheme = if look.dark { "--blink-settings=preferredColorScheme=0" } else { "--blink-settings=preferredColorScheme=1" };
+    let scheme =
+        if look.dark { "--blink-settings=preferredColorScheme=0" } else { "--blink-settings=preferredColorScheme=1" };
     let options = json!({
         "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", scheme],
         "mobileEmulation": { "deviceMetrics": { "width": look.width, "height": look.height, "pixelRatio": 1, "mobile": false, "touch": false } },
@@ -34,7 +35,8 @@ async fn open(driver: &Driver, house: &House, secret: &str, look: Look) -> Clien
 
 /// The controls of a card take answers.
 async fn ready(client: &Client, approval: &str) {
-    let script = format!("return document.getElementById('approval-{approval}')?.querySelector('fieldset')?.disabled === false");
+    let script =
+        format!("return document.getElementById('approval-{approval}')?.querySelector('fieldset')?.disabled === false");
     until(client, &script).await;
 }
 
@@ -89,7 +91,11 @@ async fn keys_act_on_the_card_that_is_marked_and_on_no_other() {
     press(&client, "a").await;
     press(&client, "j").await;
     press(&client, "d").await;
-    until(&client, &format!("return document.getElementById('approval-{}').classList.contains('over')", approval(&third))).await;
+    until(
+        &client,
+        &format!("return document.getElementById('approval-{}').classList.contains('over')", approval(&third)),
+    )
+    .await;
     assert_eq!(house.state(&third), ApprovalState::Declined);
     assert_eq!((house.state(&first), house.state(&second)), (ApprovalState::Pending, ApprovalState::Pending));
     assert_eq!(order(&client).await.len(), 3, "it stays where it was");
@@ -170,7 +176,13 @@ async fn what_is_long_is_opened_before_it_is_approved() {
     press(&client, "a").await;
     client.click("details.folded > summary").await;
     until(&client, "return !document.querySelector('button[value=once]').disabled").await;
-    assert!(run(&client, "return document.querySelector('details.folded').innerText").await.as_str().unwrap().contains("line 59"));
+    assert!(
+        run(&client, "return document.querySelector('details.folded').innerText")
+            .await
+            .as_str()
+            .unwrap()
+            .contains("line 59")
+    );
     assert_eq!(house.state(&action), ApprovalState::Pending);
     client.click("button[value=once]").await;
     until(&client, &format!("return document.getElementById('approval-{id}').classList.contains('over')")).await;
@@ -183,7 +195,13 @@ async fn pages_fit_a_phone_and_the_night() {
     let house = House::open().await;
     house.with_mira().await;
     let hostile = hostile(&house).await;
-    let action = house.ask("notes.write", &json!({ "path": "a/very/long/path".repeat(20), "text": "+".repeat(300) }).to_string(), Some("so that it is there")).await;
+    let action = house
+        .ask(
+            "notes.write",
+            &json!({ "path": "a/very/long/path".repeat(20), "text": "+".repeat(300) }).to_string(),
+            Some("so that it is there"),
+        )
+        .await;
     house.ask("mail.send", r#"{"to":"a@b.example","text":"Dear all,\nthis is it.\nYours"}"#, Some("they wait")).await;
     let fits = "return document.documentElement.scrollWidth <= innerWidth";
     let phone = Look { dark: false, width: 320, height: 2600 };
@@ -211,7 +229,13 @@ async fn nothing_that_strangers_write_runs_or_leaves() {
     let house = House::open().await;
     let (approval, question) = hostile(&house).await;
     let client = open(&driver, &house, &house.code, WIDE).await;
-    let pages = ["/".to_owned(), "/sessions/s1".to_owned(), "/sessions/s9".to_owned(), format!("/inbox/approvals/{approval}"), format!("/inbox/questions/{question}")];
+    let pages = [
+        "/".to_owned(),
+        "/sessions/s1".to_owned(),
+        "/sessions/s9".to_owned(),
+        format!("/inbox/approvals/{approval}"),
+        format!("/inbox/questions/{question}"),
+    ];
     for path in &pages {
         client.goto(&format!("http://{}{path}", house.address)).await;
         until(&client, "return document.readyState === 'complete'").await;
@@ -222,7 +246,8 @@ async fn nothing_that_strangers_write_runs_or_leaves() {
         assert_eq!(made, json!(0), "{path}");
     }
     // What is watched for would be seen.
-    run(&client, "document.body.append(Object.assign(document.createElement('script'), { textContent: 'alert(1)' }))").await;
+    run(&client, "document.body.append(Object.assign(document.createElement('script'), { textContent: 'alert(1)' }))")
+        .await;
     assert!(!client.alerted().await);
     assert_ne!(violations(&client).await, json!([]));
 }

@@ -36,6 +36,7 @@ pub(crate) struct Client {
 
 impl Driver {
     /// `None`, and a loud line, where Chromium is not installed.
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     pub(crate) async fn start() -> Option<Self> {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         #[expect(clippy::disallowed_methods, reason = "the browser that these tests are about")]
@@ -44,7 +45,9 @@ impl Driver {
         let child = match started {
             Ok(child) => child,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                eprintln!("SKIPPED, no Chromium here: `apt-get install chromium-driver`, and the inbox is tested in it");
+                eprintln!(
+                    "SKIPPED, no Chromium here: `apt-get install chromium-driver`, and the inbox is tested in it"
+                );
                 return None;
             }
             Err(error) => panic!("chromedriver: {error}"),
@@ -112,7 +115,9 @@ impl Client {
 
     /// Presses keys, wherever the focus is.
     pub(crate) async fn press(&self, keys: &str) {
-        let keys = keys.chars().flat_map(|key| ["keyDown", "keyUp"].map(|what| json!({ "type": what, "value": key.to_string() })));
+        let keys = keys
+            .chars()
+            .flat_map(|key| ["keyDown", "keyUp"].map(|what| json!({ "type": what, "value": key.to_string() })));
         let actions = json!([{ "type": "key", "id": "keys", "actions": keys.collect::<Vec<_>>() }]);
         self.post("actions", json!({ "actions": actions })).await.unwrap();
     }

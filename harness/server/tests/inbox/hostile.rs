@@ -44,7 +44,8 @@ pub(crate) async fn hostile(house: &House) -> (String, String) {
         recommended: id("one"),
         affects: vec![attack.clone()],
     };
-    let asked = NewQuestion { task: id("t9"), turn: None, topic: name("which"), text, induced_by: None, lasts_ms: None };
+    let asked =
+        NewQuestion { task: id("t9"), turn: None, topic: name("which"), text, induced_by: None, lasts_ms: None };
     let _ = caller;
     let question = house.service.ask(&crate::house::person("u"), asked).await.unwrap();
     (approval(&action), question.question.id.to_string())
@@ -52,7 +53,9 @@ pub(crate) async fn hostile(house: &House) -> (String, String) {
 
 /// Whether a page has anything of an attack that is not text.
 fn harmless(page: &str, at: &str) {
-    for bad in ["<script>", "<img", "<iframe", "onerror=alert(2)>", "\" onfocus", "href=\"javascript:", "src=\"javascript:"] {
+    for bad in
+        ["<script>", "<img", "<iframe", "onerror=alert(2)>", "\" onfocus", "href=\"javascript:", "src=\"javascript:"]
+    {
         assert!(!page.contains(bad), "{bad} at {at}:\n{page}");
     }
     let odd = page.chars().find(|c| *c != '\n' && (c.is_control() || ('\u{200b}'..='\u{206f}').contains(c)));
@@ -83,7 +86,10 @@ async fn whatever_they_write_is_text() {
     // What people say, and what they mistype, is text as well.
     let attack = attack();
     let plan = browser.get("/").await.field("seen");
-    for fields in [vec![("seen", attack.as_str()), ("offer", "once")], vec![("seen", &plan), ("offer", "decline"), ("words", &attack)]] {
+    for fields in [
+        vec![("seen", attack.as_str()), ("offer", "once")],
+        vec![("seen", &plan), ("offer", "decline"), ("words", &attack)],
+    ] {
         let seen = browser.answer(&approval, &fields).await;
         harmless(&seen.text, "an answer");
     }
@@ -118,7 +124,10 @@ async fn a_question_is_answered_by_form() {
     let said = browser.post(&path, &[("form_token", &token), ("option", "two"), ("words", "but slowly")]).await;
     assert_eq!(said.status, 303, "{}", said.text);
     let card = browser.get(&path).await.text;
-    assert!(card.contains("<code>two</code>") && card.contains("but slowly") && card.contains("<strong>p</strong>"), "{card}");
+    assert!(
+        card.contains("<code>two</code>") && card.contains("but slowly") && card.contains("<strong>p</strong>"),
+        "{card}"
+    );
     let late = browser.post(&path, &[("form_token", &token), ("option", "one")]).await;
     assert_eq!(late.status, 409);
     assert!(late.text.contains("question-closed"), "{}", late.text);

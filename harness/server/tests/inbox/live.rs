@@ -1,7 +1,7 @@
 //! The stream that says when something changed.
 
-use hyper::StatusCode;
 use http_body_util::{BodyExt as _, Empty};
+use hyper::StatusCode;
 use hyper_util::rt::TokioIo;
 
 use crate::browser::Browser;

@@ -7,7 +7,7 @@ mod chromium;
 mod decisions;
 mod driver;
 mod guest;
-mod house;
 mod hostile;
+mod house;
 mod live;
 mod login;

@@ -163,7 +163,9 @@ impl Check {
 
     fn clause(line: &ClauseReport) -> Self {
         let refused = |answer: &BackendAnswer| match &answer.kind {
-            ClauseAnswer::Refused { reason, remedy } => Some(format!("{}: {reason}; what would do: {remedy}", answer.backend)),
+            ClauseAnswer::Refused { reason, remedy } => {
+                Some(format!("{}: {reason}; what would do: {remedy}", answer.backend))
+            }
             ClauseAnswer::Enforced { .. } | ClauseAnswer::Dropped { .. } => None,
         };
         let above = line.above_ceiling.as_ref().map(|had| format!("it asks {}, the ceiling has {had}", line.value));
