@@ -191,7 +191,7 @@ fn preview(card: &Card, shown: &CardPreview) -> Markup {
             @if let Some(shows) = &shown.text { (text(shows)) }
             @if let Some(version) = &shown.version { p { "It saw version " code { (escaped_line(version)) } ", and what runs is bound to that." } }
             (super::guest::artifacts(&shown.artifacts))
-            p .faint { "The tool’s own words: evidence, no promise." }
+            @if shown.text.is_some() || !shown.artifacts.is_empty() { p .faint { "The tool’s own words: evidence, no promise." } }
         }
     }
 }

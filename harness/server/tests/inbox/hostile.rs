@@ -1,10 +1,9 @@
 //! Text of guests, models and strangers in every field that they control.
 
-use env_contracts::Principal;
 use glovebox_plane::{NewQuestion, NewTask, QuestionOption, QuestionText};
 
 use crate::browser::Browser;
-use crate::house::{House, agent, approval, id, name};
+use crate::house::{House, approval, id, name};
 
 /// What would do something, were it not text.
 pub(crate) const ATTACKS: [&str; 5] = [
@@ -27,7 +26,6 @@ pub(crate) async fn hostile(house: &House) -> (String, String) {
         "long": attack.repeat(20), "url": "https://\u{0430}pple.com/",
     });
     let action = house.ask("notes.write", &arguments.to_string(), Some(&attack)).await;
-    let caller = Principal { chain: vec![name("planner")], ..agent("u", "coder") };
     let task = NewTask {
         id: Some(id("t9")),
         session: id("s9"),
@@ -37,16 +35,14 @@ pub(crate) async fn hostile(house: &House) -> (String, String) {
         budget: glovebox_events::Budget::default(),
     };
     house.service.open_task(&crate::house::person("u"), task).await.unwrap();
-    let option = |name: &str| QuestionOption { id: id(name), label: attack.clone(), effect: attack.clone() };
+    let option = |name: &str| QuestionOption { id: id(name), label: format!("{name} {}", ATTACKS[1]), effect: attack.clone() };
     let text = QuestionText {
-        question: attack.clone(),
+        question: format!("{}{}{}", ATTACKS[0], ATTACKS[1], ATTACKS[4]),
         options: vec![option("one"), option("two")],
         recommended: id("one"),
         affects: vec![attack.clone()],
     };
-    let asked =
-        NewQuestion { task: id("t9"), turn: None, topic: name("which"), text, induced_by: None, lasts_ms: None };
-    let _ = caller;
+    let asked = NewQuestion { task: id("t9"), turn: None, topic: name("which"), text, induced_by: None, lasts_ms: None };
     let question = house.service.ask(&crate::house::person("u"), asked).await.unwrap();
     (approval(&action), question.question.id.to_string())
 }
