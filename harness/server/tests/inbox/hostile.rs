@@ -35,14 +35,19 @@ pub(crate) async fn hostile(house: &House) -> (String, String) {
         budget: glovebox_events::Budget::default(),
     };
     house.service.open_task(&crate::house::person("u"), task).await.unwrap();
-    let option = |name: &str| QuestionOption { id: id(name), label: format!("{name} {}", ATTACKS[1]), effect: attack.clone() };
+    let option = |name: &str| QuestionOption {
+        id: id(name),
+        label: format!("{name} {}", ATTACKS[1]),
+        effect: format!("{name} {}", ATTACKS[2]),
+    };
     let text = QuestionText {
-        question: format!("{}{}{}", ATTACKS[0], ATTACKS[1], ATTACKS[4]),
+        question: format!("{}{}", ATTACKS[0], ATTACKS[4]),
         options: vec![option("one"), option("two")],
         recommended: id("one"),
-        affects: vec![attack.clone()],
+        affects: vec![ATTACKS[3].to_owned(), ATTACKS[4].to_owned()],
     };
-    let asked = NewQuestion { task: id("t9"), turn: None, topic: name("which"), text, induced_by: None, lasts_ms: None };
+    let asked =
+        NewQuestion { task: id("t9"), turn: None, topic: name("which"), text, induced_by: None, lasts_ms: None };
     let question = house.service.ask(&crate::house::person("u"), asked).await.unwrap();
     (approval(&action), question.question.id.to_string())
 }
