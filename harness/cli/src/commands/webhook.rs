@@ -71,8 +71,10 @@ fn add(webhooks: &mut Webhooks, args: WebhookAddArgs) -> Result<ExitCode, Proble
 
 fn list(webhooks: &Webhooks, config: &Config, json: bool) -> Result<ExitCode, Problem> {
     let folder = Places::of(config).webhooks();
-    let with_status = |webhook: &Webhook| Ok((webhook.clone(), webhook_status(&folder, webhook)?));
-    let all: Vec<(Webhook, WebhookStatus)> = webhooks.list().iter().map(with_status).collect::<Result<_, Problem>>()?;
+    let mut all: Vec<(&Webhook, WebhookStatus)> = Vec::new();
+    for webhook in webhooks.list() {
+        all.push((webhook, webhook_status(&folder, webhook)?));
+    }
     if json {
         let all: Vec<_> = all.iter().map(|(webhook, status)| json!({ "webhook": webhook, "status": status })).collect();
         return printed(print::json(&json!({ "webhooks": all })), 0);
