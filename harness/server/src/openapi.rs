@@ -16,6 +16,9 @@ use crate::table::{Answer, Route, all};
 /// Where the schemas of a document are.
 const SCHEMAS: &str = "#/components/schemas/";
 
+/// Where those of requests are, until they are put to the others.
+const INPUTS: &str = "#/inputs/";
+
 /// What an id looks like, for whoever reads the document or tries it out.
 const AN_ID: &str = "01999999-9999-7999-8999-999999999999";
 
@@ -23,19 +26,26 @@ const AN_ID: &str = "01999999-9999-7999-8999-999999999999";
 /// Beside what OpenAPI knows, `x-roles` of an operation are the roles that may
 /// use it; where there are none, anybody may, without a credential.
 pub fn document() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.definitions_path = "/components/schemas".into();
-        settings.meta_schema = None;
-    });
-    let mut generator = settings.into_generator();
-    let problem = generator.subschema_for::<ProblemBody<'_>>();
+    let settings = |place: &str| {
+        SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = place.to_owned().into();
+            settings.meta_schema = None;
+        })
+    };
+    // What may be left out of a request is not what may be missing in an answer.
+    let mut taken = settings("/inputs").for_deserialize().into_generator();
+    let mut given = settings("/components/schemas").for_serialize().into_generator();
+    let problem = given.subschema_for::<ProblemBody<'_>>();
     let mut paths = Map::new();
     for route in all().filter(|route| !route.page) {
         let item = paths.entry(route.path).or_insert_with(|| json!({}));
-        item[route.method] = operation(route, &mut generator);
+        item[route.method] = operation(route, &mut taken, &mut given);
     }
-    let mut schemas: Map<String, Value> = generator.take_definitions(true).into_iter().collect();
-    let used = used(&[&Value::Object(paths.clone()), problem.as_value()], &schemas);
+    let mut paths = Value::Object(paths);
+    let mut schemas: Map<String, Value> = given.take_definitions(true).into_iter().collect();
+    let inputs = taken.take_definitions(true).into_iter().collect();
+    merge(&mut paths, inputs, &mut schemas);
+    let used = used(&[&paths, problem.as_value()], &schemas);
     schemas.retain(|name, _| used.contains(name));
     json!({
         "openapi": "3.1.0",
@@ -61,20 +71,21 @@ pub fn document() -> Value {
     })
 }
 
-fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
+fn operation(route: &Route, taken: &mut SchemaGenerator, given: &mut SchemaGenerator) -> Value {
     let roles: Vec<&str> = route.who.iter().copied().map(Role::as_str).collect();
-    let mut parameters: Vec<Value> = in_path(route.path).map(|name| path_parameter(name, generator)).collect();
+    let mut parameters: Vec<Value> = in_path(route.path).map(|name| path_parameter(name, taken)).collect();
     if let Some(query) = route.query {
-        parameters.extend(in_query(query(generator), generator));
+        let query = query(taken);
+        parameters.extend(in_query(&query, taken));
     }
-    parameters.extend(route.headers.iter().map(
-        |(name, kind, text)| json!({ "name": name, "in": "header", "schema": kind(generator), "description": text }),
-    ));
+    parameters.extend(route.headers.iter().map(|(name, kind, text)| {
+        json!({ "name": name, "in": "header", "schema": kind(taken), "description": text })
+    }));
     let mut operation = json!({
         "operationId": route.id,
         "summary": route.does,
         "x-roles": roles,
-        "responses": responses(route.answer, generator),
+        "responses": responses(route.answer, given),
     });
     if route.who.is_empty() {
         operation["security"] = json!([]);
@@ -83,8 +94,12 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
         operation["parameters"] = Value::Array(parameters);
     }
     if let Some(body) = route.body {
+        let schema = body(taken);
+        // Where every field may be left out, so may the body.
+        let required = resolved(&schema, taken)["required"].as_array().is_some_and(|fields| !fields.is_empty());
+        let required = required || resolved(&schema, taken)["type"] != "object";
         operation["requestBody"] =
-            json!({ "required": true, "content": { "application/json": { "schema": body(generator) } } });
+            json!({ "required": required, "content": { "application/json": { "schema": schema } } });
     }
     operation
 }
@@ -103,6 +118,49 @@ fn path_parameter(name: &str, generator: &mut SchemaGenerator) -> Value {
         _ => (generator.subschema_for::<Id>().to_value(), json!(AN_ID)),
     };
     json!({ "name": name, "in": "path", "required": true, "schema": schema, "example": example })
+}
+
+/// Puts the schemas of requests to those of answers. Where the same type is
+/// another as a request, it has a name of its own there.
+fn merge(paths: &mut Value, mut inputs: Map<String, Value>, schemas: &mut Map<String, Value>) {
+    // A schema that leads to such a one is another as well.
+    let mut own: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let alike = |name: &String| {
+            let mut input = inputs[name].clone();
+            rename(&mut input, &own);
+            schemas.get(name).is_none_or(|schema| *schema == input)
+        };
+        let next: BTreeSet<String> = inputs.keys().filter(|name| !alike(name)).cloned().collect();
+        let grown = !next.is_subset(&own);
+        own.extend(next);
+        if !grown {
+            break;
+        }
+    }
+    rename(paths, &own);
+    for (name, input) in &mut inputs {
+        rename(input, &own);
+        schemas.insert(named(name, &own), input.take());
+    }
+}
+
+/// Leads from the places of requests to where they are in the document.
+fn rename(part: &mut Value, own: &BTreeSet<String>) {
+    match part {
+        Value::Array(parts) => parts.iter_mut().for_each(|part| rename(part, own)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| rename(field, own)),
+        Value::String(text) => {
+            if let Some(name) = text.strip_prefix(INPUTS) {
+                *text = format!("{SCHEMAS}{}", named(name, own));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn named(name: &str, own: &BTreeSet<String>) -> String {
+    if own.contains(name) { format!("{name}Input") } else { name.to_owned() }
 }
 
 /// The schemas that these parts lead to. Those of queries are not among them:
@@ -127,12 +185,18 @@ fn used(from: &[&Value], schemas: &Map<String, Value>) -> BTreeSet<String> {
     found
 }
 
-/// The fields of a query, one parameter each.
-fn in_query(schema: Schema, generator: &mut SchemaGenerator) -> Vec<Value> {
-    let mut schema = schema.to_value();
-    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-        schema = generator.definitions().get(name).cloned().unwrap_or_default();
+/// What a schema leads to.
+fn resolved(schema: &Schema, generator: &SchemaGenerator) -> Value {
+    let named = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+    match named {
+        Some(name) => generator.definitions().get(name).cloned().unwrap_or_default(),
+        None => schema.clone().to_value(),
     }
+}
+
+/// The fields of a query, one parameter each.
+fn in_query(schema: &Schema, generator: &SchemaGenerator) -> Vec<Value> {
+    let schema = resolved(&schema, generator);
     let required = schema["required"].clone();
     let required = |name: &str| required.as_array().is_some_and(|all| all.iter().any(|one| one == name));
     let Some(fields) = schema["properties"].as_object() else { return Vec::new() };

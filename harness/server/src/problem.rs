@@ -54,7 +54,7 @@ impl IntoResponse for Failure {
         let status = if status < 400 { 409 } else { status };
         let body = ProblemBody {
             r#type: format!("urn:glovebox:problem:{}", problem.code),
-            title: problem.code.meaning(),
+            title: problem.code.meaning().trim(),
             status,
             detail: &problem.message,
             code: problem.code,

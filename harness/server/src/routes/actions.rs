@@ -290,7 +290,7 @@ async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Out
         task: list.task,
         states: list.state.into_iter().collect(),
         after: list.after,
-        limit: limit(list.limit),
+        limit: limit(list.limit)?,
         ..ActionFilter::default()
     };
     Ok(Json(Paged::of(caller.service.actions(&caller.principal, filter)?, Outline::from)))

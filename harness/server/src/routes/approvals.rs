@@ -135,7 +135,7 @@ impl Outline {
 
 async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Shown>>> {
     let state = list.state.unwrap_or(ApprovalState::Pending);
-    let page = caller.service.approvals(&caller.principal, vec![state], list.after, limit(list.limit))?;
+    let page = caller.service.approvals(&caller.principal, vec![state], list.after, limit(list.limit)?)?;
     let objects = caller.sees_objects();
     let shown = |card| if objects { Shown::Card(Box::new(card)) } else { Shown::Outline(Outline::of(card)) };
     Ok(Json(Paged::of(page, shown)))

@@ -21,7 +21,7 @@ use glovebox_store::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::problem::Failure;
+use crate::problem::{Failure, usage};
 use crate::table::Route;
 
 /// Every route.
@@ -82,7 +82,14 @@ struct Paging {
     limit: Option<u32>,
 }
 
+/// How many entries a page has at most: what is worked out in one go, and read.
+const MOST: u32 = 1000;
+
 /// At most so many entries, as somebody asked.
-fn limit(asked: Option<u32>) -> u32 {
-    asked.filter(|asked| *asked > 0).unwrap_or(PAGE)
+fn limit(asked: Option<u32>) -> Result<u32, Problem> {
+    match asked {
+        None => Ok(PAGE),
+        Some(asked @ 1..=MOST) => Ok(asked),
+        Some(_) => Err(usage(format!("limit: from 1 to {MOST}"))),
+    }
 }

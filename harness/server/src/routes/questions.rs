@@ -119,7 +119,7 @@ async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Que
         states: vec![list.state.unwrap_or(QuestionState::Pending)],
         task: list.task,
         after: list.after,
-        limit: limit(list.limit),
+        limit: limit(list.limit)?,
         ..QuestionFilter::default()
     };
     Ok(Json(Paged::of(caller.service.questions(&caller.principal, &filter)?, |question| question)))

@@ -89,7 +89,7 @@ async fn open(caller: Caller, Body(open): Body<Open>) -> Answered<Json<Session>>
 }
 
 async fn list(caller: Caller, Args(page): Args<Paging>) -> Answered<Json<Paged<Session>>> {
-    let filter = SessionFilter { after: page.after, limit: limit(page.limit), ..SessionFilter::default() };
+    let filter = SessionFilter { after: page.after, limit: limit(page.limit)?, ..SessionFilter::default() };
     Ok(Json(Paged::of(caller.service.sessions(&caller.principal, filter)?, |session| session)))
 }
 

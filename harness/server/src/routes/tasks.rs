@@ -137,7 +137,7 @@ async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Tas
         session: list.session,
         open: list.open.unwrap_or_default(),
         after: list.after,
-        limit: limit(list.limit),
+        limit: limit(list.limit)?,
         ..TaskFilter::default()
     };
     Ok(Json(Paged::of(caller.service.tasks(&caller.principal, &filter)?, |task| task)))
