@@ -19,6 +19,8 @@ pub(crate) enum Bench {
     Policy,
     /// The action plane without the run, against bare SQLite; `--large` adds a log of ten million events.
     Plane,
+    /// HTTP and MCP over the plane, readers of events, pages.
+    Doors,
     /// Commits against bare SQLite with the same rows; `--large` adds a log of ten million events.
     Store,
 }
@@ -30,6 +32,7 @@ pub(crate) fn run(root: &Root, bench: Bench, args: &[OsString]) -> Result<()> {
         Bench::Cell => &["cell"],
         Bench::Policy => &["policy"],
         Bench::Plane => &["plane"],
+        Bench::Doors => &["doors"],
         Bench::Store => &["store"],
     };
     // `--workspace` keeps the feature set of the tests, and with it their build of wasmtime.

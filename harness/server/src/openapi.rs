@@ -78,9 +78,11 @@ fn operation(route: &Route, taken: &mut SchemaGenerator, given: &mut SchemaGener
         let query = query(taken);
         parameters.extend(in_query(&query, taken));
     }
-    parameters.extend(route.headers.iter().map(|(name, kind, text)| {
-        json!({ "name": name, "in": "header", "schema": kind(taken), "description": text })
-    }));
+    parameters.extend(
+        route.headers.iter().map(
+            |(name, kind, text)| json!({ "name": name, "in": "header", "schema": kind(taken), "description": text }),
+        ),
+    );
     let mut operation = json!({
         "operationId": route.id,
         "summary": route.does,
@@ -196,7 +198,7 @@ fn resolved(schema: &Schema, generator: &SchemaGenerator) -> Value {
 
 /// The fields of a query, one parameter each.
 fn in_query(schema: &Schema, generator: &SchemaGenerator) -> Vec<Value> {
-    let schema = resolved(&schema, generator);
+    let schema = resolved(schema, generator);
     let required = schema["required"].clone();
     let required = |name: &str| required.as_array().is_some_and(|all| all.iter().any(|one| one == name));
     let Some(fields) = schema["properties"].as_object() else { return Vec::new() };

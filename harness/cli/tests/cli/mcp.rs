@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::House;
 
 /// A client of the older kind: it begins with a handshake.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     write: ChildStdin,
     read: BufReader<ChildStdout>,
@@ -18,7 +18,7 @@ struct Client {
 }
 
 impl Client {
-    fn start(house: &House, args: &[&str]) -> Self {
+    pub(crate) fn start(house: &House, args: &[&str]) -> Self {
         let mut command = house.command();
         command.arg("mcp").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -48,12 +48,12 @@ impl Client {
         answer
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))["result"].clone()
     }
 
     /// Closes standard input, and gives what standard error said.
-    fn end(self) -> String {
+    pub(crate) fn end(self) -> String {
         drop(self.write);
         let output = self.child.wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -104,7 +104,7 @@ fn a_person_decides_at_another_terminal_and_the_agent_gets_the_result() {
     // A server that runs is named, as the place where people decide.
     let serve = json!({ "url": "http://127.0.0.1:4321/", "pid": std::process::id() });
     fs_err::write(house.state().join("serve.json"), serve.to_string()).unwrap();
-    let asked = client.call("fs.write", json!({ "path": "new.txt", "text": "words" }));
+    let asked = client.call("fs.write", json!({ "mode": "create", "path": "new.txt", "text": "words" }));
     let outcome = &asked["_meta"]["glovebox/outcome"];
     assert_eq!(outcome["code"], "approval-pending", "{asked}");
     let approval = outcome["approval_id"].as_str().unwrap();

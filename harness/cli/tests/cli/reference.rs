@@ -22,7 +22,9 @@ const EXITS: &[(u8, &str)] = &[
     (2, "artifact-unknown code-unknown profiles-invalid"),
     (2, "session-unknown session-conflict task-unknown task-conflict question-unknown"),
     (2, "approvers-invalid approver-conflict approver-unknown passphrase-weak key-invalid"),
-    (2, "credentials-invalid credential-conflict credential-unknown"),
+    (2, "credentials-invalid credential-conflict credential-unknown credential-missing token-unknown role-forbidden"),
+    (2, "origin-refused route-unknown method-unknown body-too-large media-type-unsupported output-elsewhere"),
+    (2, "webhook-conflict webhook-failed webhook-secret webhook-target webhook-unknown webhooks-invalid"),
     (10, "partial"),
     (11, "unknown"),
     (12, "verify-failed"),
@@ -157,7 +159,7 @@ fn the_reference_does_not_depend_on_where_it_is_made() {
     assert!(Code::ALL.iter().all(|code| errors.contains(&format!("| `{code}` |"))));
     let openapi: serde_json::Value = serde_json::from_str(&openapi).unwrap();
     assert_eq!(openapi["openapi"], "3.1.0");
-    assert!(http.contains("| `POST /v1/actions` | yes |") && http.contains("| `POST /v1/release` | – | – | – | yes |"));
+    assert!(http.contains("| `POST /v1/actions` | yes |") && http.contains("| `POST /v1/release` | – | yes | – | – |"));
     assert!(config.contains("GLOVEBOX_ADMISSION_MEMORY") && config.contains("depends on the host"));
 }
 

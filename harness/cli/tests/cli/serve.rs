@@ -15,7 +15,7 @@ fn a_server_starts_says_where_it_is_and_leaves_nothing() {
     house.refuses(&["inbox"], 42, "backend-unavailable", &["no server runs"]);
     let served = Served::start(&house, &[]);
     let code = served.login.split("with the code ").nth(1).unwrap().split(',').next().unwrap();
-    assert_eq!(code.len(), 9, "{}", served.login);
+    assert_eq!(code.len(), 14, "{}", served.login);
     let (note, socket) = (house.state().join("serve.json"), house.state().join("serve.sock"));
     let found: serde_json::Value = serde_json::from_slice(&fs_err::read(&note).unwrap()).unwrap();
     assert_eq!((&found["url"], &found["socket"]), (&json!(served.url), &json!(socket)), "{found}");

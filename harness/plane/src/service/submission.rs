@@ -44,6 +44,7 @@ pub enum Asking {
 }
 
 /// A request as a door received it.
+#[derive(Clone)]
 pub struct Submission {
     /// Who asks, as the channel knows it.
     pub principal: Principal,

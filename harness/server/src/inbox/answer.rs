@@ -143,9 +143,12 @@ fn does(offer: &CardOffer) -> Markup {
     let span = offer.lasts_ms.map(|ms| Span(Duration::from_millis(ms)).to_string());
     html! {
         li {
-            strong { (label(offer)) } ": " (escaped(&offer.does))
-            @if let Some(span) = span { ", for " (span) }
-            "."
+            strong { (label(offer)) } ": "
+            @match offer.id.as_str() {
+                "once" => "this one action, and nothing after it.",
+                "decline" => "it does not happen; whoever asked is told, with your words.",
+                _ => { (escaped(&offer.does)) @if let Some(span) = span { ", for " (span) } "." }
+            }
         }
     }
 }
@@ -154,7 +157,7 @@ fn row(offer: &CardOffer) -> Markup {
     let span = offer.lasts_ms.map(|ms| Span(Duration::from_millis(ms)).to_string());
     html! {
         li {
-            (button(offer, true, false))
+            button name="offer" value=(offer.id.as_str()) data-approves="yes" { (label(offer)) }
             span { (escaped(&offer.does)) @if let Some(span) = span { ", for " (span) } "." }
         }
     }

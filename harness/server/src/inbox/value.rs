@@ -55,7 +55,7 @@ pub(super) fn arguments(json: &str) -> Markup {
 fn one(value: &Value) -> Markup {
     match value {
         Value::String(words) if words.contains('\n') || words.chars().count() > SHORT => html! {
-            span .faint { "text" }
+            span .faint { "as it stands:" }
             (text(words))
         },
         Value::String(words) => html! { code { (json(value)) } (hosts(words)) },

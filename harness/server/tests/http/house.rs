@@ -298,13 +298,17 @@ impl House {
 
     /// The action, once it is in this state.
     pub(crate) async fn until(&self, action: &str, state: &str) -> Value {
-        loop {
+        let mut last = Value::Null;
+        // Long enough for a loaded machine.
+        for _ in 0..6000 {
             let (_, view) = self.get("operator", &format!("/v1/actions/{action}")).await;
             if view["state"] == state {
                 return view;
             }
+            last = view;
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+        panic!("it never came to {state}: {last}")
     }
 }
 

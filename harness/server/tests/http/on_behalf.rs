@@ -21,7 +21,7 @@ async fn an_answer_is_the_users_and_names_the_front_end() {
     assert_eq!(status, 200, "{settled}");
     let by = &settled["approval"]["answer"]["by"];
     assert_eq!(*by, json!({ "name": "mira", "assurance": "same-user", "channel": "http.front-end" }));
-    house.until(&action, "ended").await;
+    house.until(&action, "succeeded").await;
     house.close().await;
 }
 

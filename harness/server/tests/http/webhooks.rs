@@ -178,7 +178,7 @@ async fn a_front_end_is_told_what_waits_and_that_somebody_else_decided() {
     assert!(!opened.signed(&changed), "a changed body is not what was signed");
 
     house.decide("approver", &card, "once").await;
-    house.until(&action, "ended").await;
+    house.until(&action, "succeeded").await;
     let resolved = portal.taken(2).await.remove(1).event();
     assert_eq!(resolved["id"], format!("local/approval/{approval}/resolved"));
     assert_eq!(resolved["data"]["answer"]["by"], "approver");
@@ -201,7 +201,7 @@ async fn what_is_not_taken_is_sent_again_in_its_order_under_the_same_id() {
     let (action, card) = house.asked("well").await;
     portal.came(3).await;
     house.decide("approver", &card, "once").await;
-    house.until(&action, "ended").await;
+    house.until(&action, "succeeded").await;
     assert_eq!(fares(&ground, "portal", |status| status.pending == 2).await, "it answered 500 Internal Server Error");
     portal.does(Does::Takes);
     let taken = portal.taken(2).await;

@@ -25,7 +25,12 @@ async fn open(driver: &Driver, house: &House, secret: &str, look: Look) -> Clien
         "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", scheme],
         "mobileEmulation": { "deviceMetrics": { "width": look.width, "height": look.height, "pixelRatio": 1, "mobile": false, "touch": false } },
     });
-    let client = driver.session(json!({ "goog:chromeOptions": options, "unhandledPromptBehavior": "ignore" })).await;
+    let wanted = json!({
+        "goog:chromeOptions": options,
+        "goog:loggingPrefs": { "browser": "ALL" },
+        "unhandledPromptBehavior": "ignore",
+    });
+    let client = driver.session(wanted).await;
     client.goto(&format!("http://{}/login", house.address)).await;
     client.type_at("#secret", secret).await;
     client.click("button.primary").await;
@@ -58,15 +63,14 @@ async fn order(client: &Client) -> Vec<String> {
 /// What pages of ours did that their own policy forbids, and what they asked
 /// of others.
 async fn violations(client: &Client) -> Value {
-    let script = "const done = arguments[0];
-        const seen = new ReportingObserver(() => {}, { types: ['csp-violation'], buffered: true });
-        seen.observe();
-        setTimeout(() => {
-            const all = seen.takeRecords().map(one => one.body.blockedURL + ' ' + one.body.effectiveDirective);
-            const out = performance.getEntriesByType('resource').map(one => one.name).filter(name => !name.startsWith(location.origin));
-            done([...all, ...out]);
-        }, 50);";
-    client.execute_async(script).await
+    let out = run(
+        client,
+        "return performance.getEntriesByType('resource').map(one => one.name).filter(name => !name.startsWith(location.origin))",
+    )
+    .await;
+    let mut all = client.refused().await;
+    all.extend(out.as_array().unwrap().iter().cloned());
+    Value::Array(all)
 }
 
 #[tokio::test(flavor = "multi_thread")]

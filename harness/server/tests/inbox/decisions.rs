@@ -109,7 +109,7 @@ async fn what_cannot_be_undone_needs_a_passphrase() {
     let with =
         |passphrase: &'static str| [base.as_slice(), &[("approver", "mira"), ("passphrase", passphrase)]].concat();
     let wrong = browser.answer(&id, &with("three words that rhyme")).await;
-    assert_eq!(wrong.status, StatusCode::FORBIDDEN, "{}", wrong.text);
+    assert_eq!(wrong.status, StatusCode::UNAUTHORIZED, "{}", wrong.text);
     assert!(!wrong.text.contains("three words"));
     assert_eq!(house.state(&action), ApprovalState::Pending);
     let right = browser.answer(&id, &with(PASSPHRASE)).await;

@@ -126,13 +126,17 @@ impl Client {
         self.post("execute/sync", json!({ "script": script, "args": [] })).await
     }
 
-    pub(crate) async fn execute_async(&self, script: &str) -> Value {
-        self.post("execute/async", json!({ "script": script, "args": [] })).await.unwrap()
-    }
-
     pub(crate) async fn screenshot(&self) -> Vec<u8> {
         let text = self.get("screenshot").await.unwrap();
         data_encoding::BASE64.decode(text.as_str().unwrap().as_bytes()).unwrap()
+    }
+
+    /// What the browser refused since it was last asked, because a page's own
+    /// policy forbids it.
+    pub(crate) async fn refused(&self) -> Vec<Value> {
+        let log = self.post("se/log", json!({ "type": "browser" })).await.unwrap();
+        let messages = log.as_array().unwrap().iter().map(|entry| entry["message"].clone());
+        messages.filter(|message| message.as_str().unwrap_or_default().contains("Content Security Policy")).collect()
     }
 
     /// Whether a page put up a message.

@@ -59,7 +59,11 @@ fn harmless(page: &str, at: &str) {
     {
         assert!(!page.contains(bad), "{bad} at {at}:\n{page}");
     }
-    let odd = page.chars().find(|&c| c != '\n' && (c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')));
+    let odd = page.chars().find(|&c| {
+        c != '\n'
+            && (c.is_control()
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'))
+    });
     assert_eq!(odd, None, "at {at}");
 }
 

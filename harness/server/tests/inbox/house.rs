@@ -59,7 +59,7 @@ name = "mail.send"
 title = "Send a mail"
 description = "d"
 entry = { kind = "tool" }
-effects = { side_effects = "external", classes = ["message"] }
+effects = { side_effects = "certain", classes = ["message"] }
 [input]
 type = "object"
 [contract]
