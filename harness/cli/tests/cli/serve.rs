@@ -25,7 +25,7 @@ fn a_server_starts_says_where_it_is_and_leaves_nothing() {
     // The code logs one browser in, and no other.
     let log_in = || {
         let form = served.request("POST", "", "/login").header("origin", &served.url);
-        let form = form.header("content-type", "application/x-www-form-urlencoded").body(format!("code={code}"));
+        let form = form.header("content-type", "application/x-www-form-urlencoded").body(format!("secret={code}"));
         served.send(form)
     };
     let (status, headers, text) = log_in();
