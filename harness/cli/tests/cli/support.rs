@@ -176,6 +176,10 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
 }
 
 fn is_leftover(path: &str) -> bool {
+    // The lock of a list of logins stays beside it, as those of approvers do.
+    if path == "logins.toml.lock" {
+        return false;
+    }
     let name = path.rsplit('/').next().unwrap_or(path);
     name.starts_with('.') || name.ends_with(".new") || name.ends_with(".lock") || path.contains("/incoming/")
 }
