@@ -13,11 +13,13 @@ use glovebox_events::Action;
 use glovebox_plane::{ActionService, Asking, Card, Submission, Submitted, Watch};
 use glovebox_runtime::Stop;
 use glovebox_runtime::job::Frame;
+use opentelemetry::trace::SpanContext;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::events::Live;
 use crate::state::App;
+use crate::telemetry::Telemetry;
 
 /// Who carries what.
 #[derive(Default)]
@@ -112,6 +114,8 @@ impl Carried {
             waits: Arc::default(),
             place: Mutex::new(Place { id: known, ..Place::default() }),
             all: self.all.clone(),
+            telemetry: app.telemetry.clone(),
+            origin: app.telemetry.origin(),
         });
         let watching: Arc<dyn Watch> = beside.clone();
         let own = beside.clone();
@@ -131,6 +135,11 @@ impl Carried {
         let load = Load { stop, abort: task.abort_handle(), waits: beside.waits.clone() };
         beside.enter(|place| place.load = Some(load));
         Ride { told }
+    }
+
+    /// How many are carried.
+    pub(crate) fn count(&self) -> usize {
+        self.tasks.len()
     }
 
     /// Lets go of all: what waits goes on waiting without us, what runs may
@@ -160,6 +169,9 @@ struct Beside {
     waits: Arc<Mutex<Option<Id>>>,
     place: Mutex<Place>,
     all: Arc<Mutex<HashMap<(Name, Id), Load>>>,
+    telemetry: Arc<Telemetry>,
+    /// The span of the request that brought it.
+    origin: Option<SpanContext>,
 }
 
 /// Its place among those that are carried: it takes it once its id is known.
@@ -189,6 +201,7 @@ impl Beside {
 
 impl Watch for Beside {
     fn begun(&self, action: &Id) {
+        self.telemetry.begun(action, self.origin.as_ref());
         self.enter(|place| place.id = Some(action.clone()));
         self.tell.send_if_modified(|told| {
             let first = told.is_none();

@@ -32,6 +32,8 @@ mod push;
 mod routes;
 mod state;
 mod table;
+mod telemetry;
+mod tls;
 
 use std::time::Duration;
 
@@ -39,10 +41,12 @@ use env_contracts::{Code, Problem};
 use glovebox_plane::Asking;
 
 pub use client::ask;
-pub use listen::Listeners;
+pub use listen::{Front, Listeners};
 pub use openapi::document as openapi;
 pub use push::{FIRST_RETRY, WebhookFailure, WebhookStatus, Webhooks, check_webhook, test_webhook, webhook_status};
 pub use state::{Parts, Settings, Tenants, Workspace};
+pub use telemetry::{LogForm, LogLevel, Logs};
+pub use tls::TlsFiles;
 
 use auth::{Identity, Reached};
 use state::App;
@@ -88,21 +92,24 @@ impl Server {
     /// Those of the store, before anything is served.
     pub async fn serve(self, listeners: Listeners, ending: impl Future<Output = ()>) -> Result<(), Problem> {
         let app = self.app;
-        let secure = false;
+        let logs = &app.telemetry.logs;
         let port = listeners.address().map_or(0, |address| address.port());
-        let reached = Reached::tcp(port, &app.settings.hosts, secure);
-        let feed = tokio::spawn(app.feed.run()?);
+        let reached = Reached::tcp(port, &app.settings.hosts, listeners.secure());
+        let url = listeners.url();
+        let feed = tokio::spawn(app.feed.run(app.telemetry.clone())?);
         let pushing = tokio::spawn(push::run(app.clone(), app.webhooks.clone()));
         adopt(&app).await?;
         let looking = tokio::spawn(look(app.clone()));
         let router = table::router(&app);
         let grace = app.settings.grace;
         let stopped = app.ending.clone();
-        let serving = listen::serve(listeners, router, reached, app.settings.connections, &stopped, grace);
+        let serving = listen::serve(listeners, router, reached, app.settings.connections, &stopped, grace, logs);
+        logs.started(url.as_deref());
         tokio::pin!(serving);
         tokio::select! {
             () = &mut serving => {}
             () = ending => {
+                logs.stopping(app.carried.count(), grace);
                 app.ending.cancel();
                 serving.await;
             }
@@ -114,6 +121,8 @@ impl Server {
         let _ = pushing.await;
         looking.abort();
         feed.abort();
+        app.telemetry.close().await;
+        logs.stopped();
         Ok(())
     }
 }
@@ -130,6 +139,8 @@ async fn adopt(app: &App) -> Result<(), Problem> {
             Err(problem) if problem.code == Code::ActionUnknown => continue,
             Err(problem) => return Err(problem),
         };
+        app.telemetry.found(&action);
+        app.telemetry.logs.adopted(action.id.as_str(), action.capability.name.as_str());
         app.carried.resume(app, service, principal, &action, Asking::Wait);
     }
     Ok(())

@@ -7,18 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::{HeaderMap, HeaderValue, header};
 use env_contracts::{Code, Problem};
+use futures_util::TryFutureExt as _;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use crate::auth::{Connection, Reached};
+use crate::telemetry::Logs;
+use crate::tls::{Tls, TlsFiles};
 
 /// How long a client takes for the head of a request at most. A slow one must
 /// not hold a connection for ever.
@@ -32,10 +36,27 @@ const BUFFER: usize = 16 << 10;
 /// would fail at once again.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// For how long browsers come back by TLS only: a year.
+const STRICT: HeaderValue = HeaderValue::from_static("max-age=31536000");
+
+/// What is between a server's port and the network.
+#[derive(Debug, Clone, Default)]
+pub enum Front {
+    /// Nothing: for the loopback alone.
+    #[default]
+    Plain,
+    /// TLS of its own.
+    Tls(TlsFiles),
+    /// A proxy, which speaks TLS for it.
+    Proxy,
+}
+
 /// Where a server listens.
 pub struct Listeners {
-    pub(crate) tcp: Option<TcpListener>,
-    pub(crate) unix: Option<(UnixListener, Socket)>,
+    tcp: Option<TcpListener>,
+    tls: Option<Tls>,
+    proxy: bool,
+    unix: Option<(UnixListener, Socket)>,
 }
 
 /// The file of a Unix socket, which goes with its listener.
@@ -52,8 +73,27 @@ impl Listeners {
     /// connect: who they are, the kernel says.
     ///
     /// # Errors
-    /// `backend-unavailable` where the address or the path can't be used.
-    pub async fn open(address: Option<SocketAddr>, socket: Option<&Path>, others: bool) -> Result<Self, Problem> {
+    /// `config-invalid` for an address that others reach and nothing that
+    /// protects what goes there, and for bad files; `backend-unavailable` where
+    /// the address or the path can't be used.
+    pub async fn open(
+        address: Option<SocketAddr>,
+        socket: Option<&Path>,
+        others: bool,
+        front: Front,
+    ) -> Result<Self, Problem> {
+        if let Some(address) = address
+            && !address.ip().to_canonical().is_loopback()
+            && matches!(front, Front::Plain)
+        {
+            let message = format!("`{address}` is reached from elsewhere, and tokens would go there unencrypted");
+            return Err(Problem::new(Code::ConfigInvalid, message).with_help(
+                "name a certificate and its key with `serve.tls_cert` and `serve.tls_key`, or say `--behind-proxy` \
+                 where a proxy speaks TLS and nobody else reaches this address",
+            ));
+        }
+        let proxy = matches!(front, Front::Proxy);
+        let tls = if let Front::Tls(files) = front { Some(Tls::open(files)?) } else { None };
         let failed = |what: String, error: std::io::Error| {
             Problem::new(Code::BackendUnavailable, format!("cannot listen at {what}: {error}"))
                 .with_help("choose another with --listen ADDRESS:PORT, or stop what uses it")
@@ -71,7 +111,19 @@ impl Listeners {
             }
             None => None,
         };
-        Ok(Self { tcp, unix })
+        Ok(Self { tcp, tls, proxy, unix })
+    }
+
+    /// Whether what goes to the address is encrypted on the way.
+    pub(crate) fn secure(&self) -> bool {
+        self.tls.is_some() || self.proxy
+    }
+
+    /// Where browsers of this machine find it. Behind a proxy its own name is
+    /// known to the proxy alone.
+    pub fn url(&self) -> Option<String> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        self.address().map(|address| format!("{scheme}://{address}"))
     }
 
     /// The address, where there is one; its port may have been chosen here.
@@ -102,72 +154,113 @@ pub(crate) async fn serve(
     most: usize,
     ending: &CancellationToken,
     grace: Duration,
+    logs: &Logs,
 ) {
-    let open = Connections { graceful: GracefulShutdown::new(), router, room: Arc::new(Semaphore::new(most)) };
-    let tcp = async {
-        let Some(listener) = &listeners.tcp else { return std::future::pending().await };
+    let Listeners { tcp, tls, proxy: _, unix } = listeners;
+    let tls = tls.map(Arc::new);
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(most));
+    // Waits for room for one more. Who comes meanwhile waits in the kernel.
+    let taken = async |connection: Connection| Taken {
+        router: router.clone(),
+        connection,
+        watcher: graceful.watcher(),
+        room: room.clone().acquire_owned().await.ok(),
+    };
+    let from_tcp = async {
+        let Some(listener) = &tcp else { return std::future::pending().await };
         loop {
-            let room = open.room().await;
+            let taken = taken(Connection { reached: reached.clone(), peer: None }).await;
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let _ = stream.set_nodelay(true);
-                    open.take(stream, Connection { reached: reached.clone(), peer: None }, room);
+                    match &tls {
+                        Some(tls) => shake(tls.clone(), stream, taken, ending.clone(), logs.clone()),
+                        None => taken.serve(stream, false),
+                    }
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
     };
-    let unix = async {
-        let Some((listener, _)) = &listeners.unix else { return std::future::pending().await };
+    let from_unix = async {
+        let Some((listener, _)) = &unix else { return std::future::pending().await };
         loop {
-            let room = open.room().await;
+            let mut taken = taken(Connection { reached: Reached::default(), peer: None }).await;
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let Ok(peer) = stream.peer_cred() else { continue };
-                    open.take(stream, Connection { reached: Reached::default(), peer: Some(peer.uid()) }, room);
+                    taken.connection.peer = Some(peer.uid());
+                    taken.serve(stream, false);
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
     };
     tokio::select! {
-        () = tcp => {}
-        () = unix => {}
+        () = from_tcp => {}
+        () = from_unix => {}
         () = ending.cancelled() => {}
     }
-    drop(listeners);
-    let _ = tokio::time::timeout(grace, open.graceful.shutdown()).await;
+    drop((tcp, unix));
+    let _ = tokio::time::timeout(grace, graceful.shutdown()).await;
 }
 
-struct Connections {
-    graceful: GracefulShutdown,
+/// Shakes hands beside those who come next.
+fn shake(tls: Arc<Tls>, stream: TcpStream, taken: Taken, ending: CancellationToken, logs: Logs) {
+    tokio::spawn(async move {
+        let shaken = tokio::select! {
+            shaken = tls.accept(stream, &logs) => shaken,
+            () = ending.cancelled() => None,
+        };
+        if let Some(stream) = shaken {
+            taken.serve(stream, true);
+        }
+    });
+}
+
+/// A connection that was accepted.
+struct Taken {
     router: Router,
-    room: Arc<Semaphore>,
+    connection: Connection,
+    watcher: Watcher,
+    room: Option<OwnedSemaphorePermit>,
 }
 
-impl Connections {
-    /// Waits for room for one more. Who comes meanwhile waits in the kernel.
-    async fn room(&self) -> Option<OwnedSemaphorePermit> {
-        self.room.clone().acquire_owned().await.ok()
-    }
-
-    fn take<S>(&self, stream: S, connection: Connection, room: Option<OwnedSemaphorePermit>)
+impl Taken {
+    /// Serves it; `strict`: its browser is told to come by TLS only.
+    fn serve<S>(self, stream: S, strict: bool)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let router = self.router.clone();
+        let Self { router, connection, watcher, room } = self;
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(connection.clone());
-            router.clone().oneshot(request)
+            let strict = strict && has_a_name(request.headers());
+            router.clone().oneshot(request).map_ok(move |mut response| {
+                if strict {
+                    response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, STRICT);
+                }
+                response
+            })
         });
         let mut builder = Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(BUFFER);
         let serving = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        let serving = self.graceful.watch(serving);
+        let serving = watcher.watch(serving);
         tokio::spawn(async move {
             // How a connection ends is its client's affair.
             let _ = serving.await;
             drop(room);
         });
     }
+}
+
+/// Whether a request is for a host with a name of its own. Other servers of
+/// this machine are reached as `localhost` too, without TLS.
+fn has_a_name(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let number = name.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok();
+    !(number || name.is_empty() || name.eq_ignore_ascii_case("localhost"))
 }

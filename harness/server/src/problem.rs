@@ -64,6 +64,7 @@ impl IntoResponse for Failure {
         let text = serde_json::to_vec(&body).unwrap_or_default();
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, text).into_response();
+        response.extensions_mut().insert(problem.code);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

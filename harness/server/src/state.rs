@@ -20,6 +20,7 @@ use crate::events::Feed;
 use crate::inbox::Handles;
 use crate::mcp::Doors;
 use crate::push::Webhooks;
+use crate::telemetry::{Logs, Telemetry};
 
 /// The services behind this door, one for each tenant.
 pub trait Tenants: Send + Sync {
@@ -54,6 +55,10 @@ pub struct Settings {
     pub connections: usize,
     /// How long what runs may go on when the server stops.
     pub grace: Duration,
+    /// Where it writes what happens.
+    pub logs: Logs,
+    /// The address of an OpenTelemetry collector. Absent: no spans are made.
+    pub otlp: Option<String>,
 }
 
 /// Everything that a server is made of.
@@ -104,6 +109,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) carried: Carried,
     pub(crate) feed: Feed,
+    pub(crate) telemetry: Arc<Telemetry>,
     /// Guest bytes that somebody is about to look at.
     pub(crate) handles: Handles,
     /// Cancelled when the server stops: streams end.
@@ -121,6 +127,7 @@ impl Deref for App {
 impl App {
     pub(crate) fn new(parts: Parts) -> Result<Self, Problem> {
         let feed = Feed::new(&parts.tenants.service(&parts.own.tenant)?)?;
+        let telemetry = Telemetry::new(parts.settings.logs.clone(), parts.settings.otlp.as_deref())?;
         Ok(Self(Arc::new(Shared {
             known: Known::at(parts.credentials),
             logins: Logins::at(parts.logins),
@@ -137,6 +144,7 @@ impl App {
             carried: Carried::default(),
             doors: Doors::new(parts.mcp_key),
             feed,
+            telemetry: Arc::new(telemetry),
             handles: Handles::default(),
             ending: CancellationToken::new(),
         })))

@@ -2,6 +2,7 @@
 //! router, the OpenAPI document and the table of roles are made from it.
 
 use axum::Router;
+use axum::handler::Handler as _;
 use axum::middleware::from_fn_with_state;
 use axum::routing::MethodRouter;
 use glovebox_identity::Role;
@@ -10,6 +11,7 @@ use schemars::{Schema, SchemaGenerator};
 use crate::auth;
 use crate::routes;
 use crate::state::App;
+use crate::telemetry;
 
 /// The schema of a type.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -134,10 +136,16 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
 pub(crate) fn router(app: &App) -> Router {
     let mut router = Router::new();
     for route in all() {
-        let guarded = (route.handler)().route_layer(from_fn_with_state((app.clone(), route), auth::guard));
+        let guarded = (route.handler)()
+            .route_layer(from_fn_with_state((app.clone(), route), auth::guard))
+            .route_layer(from_fn_with_state((app.clone(), Some(route)), telemetry::watch));
         router = router.route(route.path, guarded);
     }
-    router.fallback(routes::unknown).method_not_allowed_fallback(routes::not_this_way).with_state(app.clone())
+    let watched = from_fn_with_state((app.clone(), None), telemetry::watch);
+    router
+        .fallback(routes::unknown.layer(watched.clone()))
+        .method_not_allowed_fallback(routes::not_this_way.layer(watched))
+        .with_state(app.clone())
 }
 
 /// The schema of a type, as a field of the table.

@@ -26,6 +26,7 @@ use crate::inbox;
 use crate::problem::Failure;
 use crate::state::App;
 use crate::table::Route;
+use crate::telemetry::Asker;
 
 /// The cookie of a browser that logged in.
 pub(crate) const COOKIE: &str = "glovebox_login";
@@ -50,10 +51,12 @@ pub(crate) async fn guard(
 ) -> Response {
     match admitted(&app, route, &request) {
         Ok(caller) => {
-            if let Some(caller) = caller {
-                request.extensions_mut().insert(caller);
-            }
-            next.run(request).await
+            let Some(caller) = caller else { return next.run(request).await };
+            let (credential, tenant) = (caller.credential.name.clone(), caller.principal.tenant.clone());
+            request.extensions_mut().insert(caller);
+            let mut response = next.run(request).await;
+            response.extensions_mut().insert(Asker { credential, tenant });
+            response
         }
         // A person at a page is shown where to log in, not an error.
         Err(problem) if route.page && problem.code == Code::CredentialMissing => {

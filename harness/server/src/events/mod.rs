@@ -17,6 +17,8 @@ use glovebox_events::{LogKey, Logged, What};
 use glovebox_plane::ActionService;
 use tokio::sync::watch;
 
+use crate::telemetry::Telemetry;
+
 pub(crate) use live::Live;
 pub(crate) use project::{Kind, Wire, project};
 pub(crate) use stream::{of_action, of_session};
@@ -108,7 +110,7 @@ impl Feed {
     }
 
     /// Reads what is recorded from now on, for as long as the server lives.
-    pub(crate) fn run(&self) -> Result<impl Future<Output = ()> + Send + use<>, Problem> {
+    pub(crate) fn run(&self, telemetry: Arc<Telemetry>) -> Result<impl Future<Output = ()> + Send + use<>, Problem> {
         let (service, shared) = (self.service.clone(), self.shared.clone());
         let mut changes = service.changes()?;
         let mut rank = service.last_recorded()?;
@@ -119,7 +121,10 @@ impl Feed {
                 while let Ok(batch) = service.recorded(rank, BATCH) {
                     let Some(last) = batch.last() else { break };
                     rank = last.rank;
-                    batch.into_iter().for_each(|recorded| shared.push(recorded.logged));
+                    for recorded in batch {
+                        telemetry.recorded(&recorded.logged);
+                        shared.push(recorded.logged);
+                    }
                 }
                 if changes.changed().await.is_err() {
                     match service.changes() {

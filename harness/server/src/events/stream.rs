@@ -19,6 +19,7 @@ use super::live::Saying;
 use super::{BATCH, Item, Kind, Sent, Subscription, Wire};
 use crate::auth::Caller;
 use crate::state::App;
+use crate::telemetry::OpenStream;
 
 /// How often a comment shows that a quiet stream lives: proxies give up after
 /// a minute, some after half of it.
@@ -68,6 +69,7 @@ struct Reader {
     head: watch::Receiver<u64>,
     ticks: watch::Receiver<u64>,
     ending: CancellationToken,
+    _counted: OpenStream,
 }
 
 #[derive(Default)]
@@ -107,6 +109,7 @@ impl Reader {
             seen: HashMap::new(),
             over: false,
             ending: app.ending.clone(),
+            _counted: app.telemetry.metrics.stream(),
         }
     }
 

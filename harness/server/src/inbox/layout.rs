@@ -79,7 +79,10 @@ pub(crate) fn refusal(problem: &Problem) -> Response {
             p { a href="/" { "Back to the inbox" } " · " a href="/login" { "Log in" } }
         }
     };
-    Page { status: status_of(problem), html: document("Not possible", None, None, body) }.into_response()
+    let mut response =
+        Page { status: status_of(problem), html: document("Not possible", None, None, body) }.into_response();
+    response.extensions_mut().insert(problem.code);
+    response
 }
 
 /// A problem with its code and the way out.

@@ -25,8 +25,9 @@ const RETRY: Duration = Duration::from_secs(2);
 pub(super) async fn events(State(app): State<App>, visitor: Visitor) -> Response {
     let ticks = app.feed.inbox(&visitor.caller.principal.tenant);
     let ending = app.ending.clone();
+    let counted = app.telemetry.metrics.stream();
     // The first one says that whatever changed before is to be fetched.
-    let events = stream::unfold((ticks, ending, true), |(mut ticks, ending, first)| async move {
+    let events = stream::unfold((ticks, ending, true, counted), |(mut ticks, ending, first, counted)| async move {
         if !first {
             tokio::select! {
                 () = ending.cancelled() => return None,
@@ -36,7 +37,7 @@ pub(super) async fn events(State(app): State<App>, visitor: Visitor) -> Response
         }
         let count = *ticks.borrow_and_update();
         let event = Event::default().event("changed").retry(RETRY).data(count.to_string());
-        Some((Ok::<_, Infallible>(event), (ticks, ending, false)))
+        Some((Ok::<_, Infallible>(event), (ticks, ending, false, counted)))
     });
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -5,10 +5,10 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use env_contracts::{Code, Id, Name, Principal, Problem};
-use glovebox_events::{Action, ActionState};
+use glovebox_events::{Action, ActionState, ApprovalState, QuestionState};
 use glovebox_identity::Role;
 use glovebox_plane::Halted;
-use glovebox_store::ActionFilter;
+use glovebox_store::{ActionFilter, QuestionFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,7 @@ use crate::problem::{Answered, Failure};
 use crate::state::App;
 use crate::table::Answer::{Json as Gives, Text};
 use crate::table::{ANYBODY, DECIDES, LOOKS, OPERATES, Route, WATCHES, schema};
+use crate::telemetry::{OPEN_METRICS, Standing};
 
 pub(super) const ROUTES: &[Route] = &[
     Route::get("health", "/health", ANYBODY, "Whether the server answers.", Gives(schema::<Health>), || get(health)),
@@ -29,6 +30,14 @@ pub(super) const ROUTES: &[Route] = &[
         "Whether it takes new work: its store can be read, and it is not stopping.",
         Gives(schema::<Health>),
         || get(ready),
+    ),
+    Route::get(
+        "metrics",
+        "/metrics",
+        OPERATES,
+        "Figures for Prometheus, of the whole server: for the operators of its own tenant.",
+        Text(OPEN_METRICS),
+        || get(metrics),
     ),
     Route::get("openapi", "/openapi.json", ANYBODY, "This document.", Text("application/json"), || get(document)),
     Route::get("whoAmI", "/v1/whoami", LOOKS, "Who a credential says that one is.", Gives(schema::<Who>), || get(who)),
@@ -76,6 +85,25 @@ async fn ready(State(app): State<App>) -> Answered<Json<Health>> {
         return Err(not("the server stops"));
     }
     if app.store_answers() { Ok(Json(WELL)) } else { Err(not("the store can't be read")) }
+}
+
+/// How many approvals and questions are counted: more than people look at.
+const COUNTED: u32 = 1000;
+
+async fn metrics(State(app): State<App>, caller: Caller) -> Answered<Response> {
+    if caller.principal.tenant != app.own().tenant {
+        let message = "figures of all tenants are for the operators of the server's own";
+        return Err(Failure(Problem::new(Code::RoleForbidden, message)));
+    }
+    let (service, principal) = (&caller.service, &caller.principal);
+    let pending = QuestionFilter { states: vec![QuestionState::Pending], limit: COUNTED, ..QuestionFilter::default() };
+    app.telemetry.metrics.now(&Standing {
+        carried: app.carried.count(),
+        approvals: service.approvals(principal, vec![ApprovalState::Pending], None, COUNTED)?.items.len(),
+        questions: service.questions(principal, &pending)?.items.len(),
+    });
+    let headers = [(header::CONTENT_TYPE, OPEN_METRICS), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, app.telemetry.metrics.text()).into_response())
 }
 
 async fn document() -> Response {

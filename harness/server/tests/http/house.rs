@@ -237,13 +237,15 @@ impl House {
                 rate: NonZeroU32::new(10_000).unwrap(),
                 connections: 1000,
                 grace: Duration::from_secs(2),
+                logs: ground.logs(),
+                otlp: ground.otlp(),
             },
         })
         .unwrap();
         let socket = ground.path("serve.sock");
         let address = "127.0.0.1:0".parse().unwrap();
-        let listeners = Listeners::open(Some(address), Some(&socket), false).await.unwrap();
-        let url = format!("http://{}", listeners.address().unwrap());
+        let listeners = Listeners::open(Some(address), Some(&socket), false, ground.front()).await.unwrap();
+        let url = listeners.url().unwrap();
         let (end, ended) = oneshot::channel::<()>();
         let served = tokio::spawn(async move {
             let ended = async move { drop(ended.await) };

@@ -24,7 +24,7 @@ use glovebox_runtime::{
     Admission, Backend, Bound, BoxFuture, Budgets, Cleared, Clock, Enforcement, Instant, Ports, Prepared, Registered,
     RunReport, Runtime, Stop, default_ceiling,
 };
-use glovebox_server::{Listeners, Parts as ServerParts, Server, Settings as ServerSettings, Tenants, Webhooks};
+use glovebox_server::{Front, Listeners, Logs, Parts as ServerParts, Server, Settings as ServerSettings, Tenants, Webhooks};
 use glovebox_store::{Options, Sqlite, Store};
 
 /// When these tests begin.
@@ -204,11 +204,13 @@ impl House {
                 rate: NonZeroU32::new(1000).unwrap(),
                 connections: 64,
                 grace: Duration::from_millis(100),
+                logs: Logs::default(),
+                otlp: None,
             },
         })
         .unwrap();
         let code = server.login_code().unwrap();
-        let listeners = Listeners::open(Some(SocketAddr::from(([127, 0, 0, 1], 0))), None, false).await.unwrap();
+        let listeners = Listeners::open(Some(SocketAddr::from(([127, 0, 0, 1], 0))), None, false, Front::Plain).await.unwrap();
         let address = listeners.address().unwrap();
         let (ending, ended) = tokio::sync::oneshot::channel();
         tokio::spawn(server.serve(listeners, async {
