@@ -220,8 +220,11 @@ impl Reader {
             }
         }
         if ends && (all.len() as u64) < u64::from(BATCH) {
-            self.looked = true;
-            self.over = self.is_over()?;
+            let over = self.is_over()?;
+            // What ended it is an event too: who has not read it yet is not done.
+            let head = self.caller.service.session_head(&self.caller.principal, &self.session)?;
+            self.looked = head <= self.after;
+            self.over = over && self.looked;
         }
         Ok(())
     }
