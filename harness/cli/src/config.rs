@@ -10,6 +10,7 @@ use std::str::FromStr;
 use env_contracts::{ByteSize, Code, Problem, Span};
 use glovebox_plane::arguments::nearest;
 use glovebox_runtime::read_plain;
+use glovebox_server::{LogForm, LogLevel};
 use glovebox_wasm::Placement;
 
 use crate::args::AskMode;
@@ -66,6 +67,11 @@ settings! {
     "serve.rate", "GLOVEBOX_SERVE_RATE", "5000", Positive, "How many requests one credential may send each second.";
     "serve.connections", "GLOVEBOX_SERVE_CONNECTIONS", "2048", Positive, "How many connections are open at one time; others wait.";
     "serve.grace", "GLOVEBOX_SERVE_GRACE", "20s", Span, "How long what runs may go on when the server is told to stop.";
+    "serve.tls_cert", "GLOVEBOX_SERVE_TLS_CERT", "", String, "A PEM file with the certificates that `glovebox serve` shows, its own first. Empty: it speaks no TLS.";
+    "serve.tls_key", "GLOVEBOX_SERVE_TLS_KEY", "", String, "The PEM file with the private key of `serve.tls_cert`. Both are read again when they change.";
+    "serve.log", "GLOVEBOX_SERVE_LOG", "text", LogForm, "How `glovebox serve` writes to standard error what happens: `text`, `json` or `off`.";
+    "serve.log_level", "GLOVEBOX_SERVE_LOG_LEVEL", "warn", LogLevel, "What of it: `error`, `warn` (also what was refused to strangers), or `info` (also a line for each request).";
+    "serve.otlp", "GLOVEBOX_SERVE_OTLP", "", String, "The HTTP address of an OpenTelemetry collector that gets a span of each request and action: `http://127.0.0.1:4318`. Empty: nobody does.";
     "limits.sealed", "GLOVEBOX_LIMITS_SEALED", "1GiB", ByteSize, "How many bytes of inputs and path arguments one action may have copied.";
     "artifacts.max_age", "GLOVEBOX_ARTIFACTS_MAX_AGE", "30d", Span, "How long `gc` leaves artifacts alone, unless a contract keeps them longer.";
     "artifacts.max_size", "GLOVEBOX_ARTIFACTS_MAX_SIZE", "10GiB", ByteSize, "How much space artifacts may take before `gc` drops the oldest.";

@@ -109,6 +109,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Task(command) => commands::task::run(command, &config),
         Command::Turn(command) => commands::turn::run(command, &config),
         Command::Questions(command) => commands::questions::run(command, &config),
+        Command::Ps(args) => commands::ps::run(&args, &config),
         Command::Trace(args) => commands::trace::run(&args, &config),
         Command::Serve(args) => commands::serve::serve(&args, config),
         Command::Inbox(args) => commands::serve::inbox(&args, &config),

@@ -84,6 +84,28 @@ impl Holder {
     }
 }
 
+/// The process that is this holder, as this host numbers it, where the kernel
+/// says so.
+pub fn process_of(store: &Path, holder: &Id) -> Option<u32> {
+    let inode = fs_err::metadata(store.join(FOLDER).join(holder.as_str())).ok()?.ino();
+    only_owner(&fs_err::read_to_string("/proc/locks").ok()?, inode)
+}
+
+/// Who has this file locked, where it is one. A line of the kernel's list:
+/// `1: FLOCK  ADVISORY  WRITE 4711 fd:00:131 0 EOF`; waiting ones have `->`.
+fn only_owner(locks: &str, inode: u64) -> Option<u32> {
+    let mut owners = locks.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", process, file, ..] = words[..] else { return None };
+        let (_, number) = file.rsplit_once(':')?;
+        (number.parse() == Ok(inode)).then_some(process)
+    });
+    let owner = owners.next()?;
+    // Files of different disks can have one number. Processes of other
+    // namespaces have none here.
+    owner.parse().ok().filter(|owner| *owner > 0 && owners.next().is_none())
+}
+
 impl Drop for Holder {
     fn drop(&mut self) {
         // Whoever looks for it finds it dead either way.
@@ -93,4 +115,38 @@ impl Drop for Holder {
 
 fn unavailable(error: &std::io::Error) -> Problem {
     Problem::new(Code::StateUnavailable, format!("can't show that this process is alive: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn a_holder_is_the_process_that_has_its_file_locked() {
+        let store = tempfile::tempdir().unwrap();
+        let holder = Holder::new(store.path()).unwrap();
+        assert_eq!(process_of(store.path(), holder.id()), Some(std::process::id()));
+        let id = holder.id().clone();
+        drop(holder);
+        assert_eq!(process_of(store.path(), &id), None);
+    }
+
+    #[test]
+    fn locks_that_are_not_clear_name_nobody() {
+        let line = |rest: &str| format!("1: POSIX  ADVISORY  WRITE 5 00:1f:7 0 EOF\n{rest}\n");
+        for (locks, owner) in [
+            ("2: FLOCK  ADVISORY  WRITE 4711 fd:00:7 0 EOF", Some(4711)),
+            ("2: FLOCK  ADVISORY  READ  4711 fd:00:7 0 EOF", None),
+            ("2: FLOCK  ADVISORY  WRITE 4711 fd:00:77 0 EOF", None),
+            ("2: -> FLOCK  ADVISORY  WRITE 4711 fd:00:7 0 EOF", None),
+            ("2: FLOCK  ADVISORY  WRITE 1 fd:00:7 0 EOF\n3: FLOCK  ADVISORY  WRITE 2 fd:01:7 0 EOF", None),
+            ("2: FLOCK  ADVISORY  WRITE 0 fd:00:7 0 EOF", None),
+            ("2: FLOCK  ADVISORY  WRITE -1 fd:00:7 0 EOF", None),
+            ("2: FLOCK", None),
+        ] {
+            assert_eq!(only_owner(&line(locks), 7), owner, "{locks}");
+        }
+    }
 }

@@ -45,6 +45,7 @@ pub use audit::{
     AuditFault, AuditFinding, AuditReport, Checkpoint, CheckpointSchema, CloudEvent, ExportError, ExportFilter,
     ExportFormat, Head,
 };
+pub use holder::process_of;
 pub use query::*;
 pub use sqlite::{Options, Sqlite, VERSION};
 pub use store::*;

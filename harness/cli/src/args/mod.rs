@@ -109,6 +109,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  glovebox serve\n  glovebox serve --workspace docs=./docs --workspace site=./site:write\n  glovebox serve --listen 127.0.0.1:0"
     )]
     Serve(ServeArgs),
+    /// List what runs now, whoever started it, and in which process.
+    #[command(after_help = "Examples:\n  glovebox ps\n  glovebox ps --json")]
+    Ps(PsArgs),
     /// Say where people decide, and print a code that logs a browser in.
     #[command(after_help = "Examples:\n  glovebox inbox")]
     Inbox(InboxArgs),
@@ -188,6 +191,7 @@ impl Command {
             Self::Turn(command) => command.path(),
             Self::Questions(command) => command.path(),
             Self::Trace(_) => "trace",
+            Self::Ps(_) => "ps",
             Self::Serve(_) => "serve",
             Self::Inbox(_) => "inbox",
             Self::Permission(PermissionCommand::Request(_)) => "permission request",
@@ -224,6 +228,7 @@ impl Command {
             Self::Turn(_) => true,
             Self::Questions(command) => command.json(),
             Self::Trace(args) => args.json,
+            Self::Ps(args) => args.json,
             Self::Inbox(args) => args.json,
             Self::Permission(PermissionCommand::Request(args)) => args.json,
             Self::Approver(command) => command.json(),

@@ -19,10 +19,23 @@ pub(crate) struct ServeArgs {
     /// may do, `glovebox token add --peer-uid` says.
     #[arg(long)]
     pub(crate) others: bool,
+    /// A proxy speaks TLS for the address, and nobody else reaches it.
+    #[arg(long)]
+    pub(crate) behind_proxy: bool,
     /// A folder that requests can name as their workspace, to be read only,
     /// unless `:write` follows. May be given several times.
     #[arg(long, value_name = "NAME=DIR[:write]")]
     pub(crate) workspace: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PsArgs {
+    /// At most so many.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: u32,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

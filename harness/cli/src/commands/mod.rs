@@ -20,6 +20,7 @@ pub(crate) mod mcp;
 pub(crate) mod permission;
 pub(crate) mod policy;
 mod propose;
+pub(crate) mod ps;
 pub(crate) mod questions;
 pub(crate) mod reference;
 pub(crate) mod run;

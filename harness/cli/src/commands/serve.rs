@@ -11,7 +11,7 @@ use env_contracts::{Code, Name, Problem, Span};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use glovebox_plane::TimeOrderedIds;
 use glovebox_runtime::SystemClock;
-use glovebox_server::{FIRST_RETRY, Listeners, Parts, Server, Settings, Webhooks, Workspace};
+use glovebox_server::{FIRST_RETRY, Front, Listeners, Logs, Parts, Server, Settings, TlsFiles, Webhooks, Workspace};
 use serde::{Deserialize, Serialize};
 
 use super::{printed, run};
@@ -38,6 +38,8 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
     let places = Places::of(&config);
     places.make()?;
     let mut settings = settings(args, &config)?;
+    settings.logs.everywhere();
+    let front = front(args, &config)?;
     let address = args.listen.unwrap_or_else(|| config.get::<SocketAddr>("serve.listen"));
     let socket = args.socket.clone().unwrap_or_else(|| places.socket());
     let slots = config.get::<Count>("admission.actions").0;
@@ -48,8 +50,8 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
     let runtime = house::tokio_runtime()?;
     let served = runtime.block_on(async {
         let ending = ended()?;
-        let listeners = Listeners::open(Some(address), Some(&socket), args.others).await?;
-        let url = format!("http://{}", listeners.address().unwrap_or(address));
+        let listeners = Listeners::open(Some(address), Some(&socket), args.others, front).await?;
+        let url = listeners.url().unwrap_or_default();
         settings.url.clone_from(&url);
         let server = Server::new(Parts {
             tenants,
@@ -96,7 +98,21 @@ fn settings(args: &ServeArgs, config: &Config) -> Result<Settings, Problem> {
         rate: config.get::<Positive>("serve.rate").0,
         connections: config.get::<Positive>("serve.connections").0.get() as usize,
         grace: config.get::<Span>("serve.grace").0,
+        logs: Logs::to(config.get("serve.log"), config.get("serve.log_level"), std::io::stderr),
+        otlp: Some(config.get::<String>("serve.otlp")).filter(|collector| !collector.is_empty()),
     })
+}
+
+/// What is between its port and the network.
+fn front(args: &ServeArgs, config: &Config) -> Result<Front, Problem> {
+    let file = |key| Some(PathBuf::from(config.entry(key).0)).filter(|path| !path.as_os_str().is_empty());
+    match (file("serve.tls_cert"), file("serve.tls_key")) {
+        (Some(certificate), Some(key)) => Ok(Front::Tls(TlsFiles { certificate, key })),
+        (None, None) if args.behind_proxy => Ok(Front::Proxy),
+        (None, None) => Ok(Front::Plain),
+        _ => Err(Problem::new(Code::ConfigInvalid, "TLS needs both a certificate and its key")
+            .with_help("set both `serve.tls_cert` and `serve.tls_key`, or neither")),
+    }
 }
 
 /// Says where it is, and lets the first person in.

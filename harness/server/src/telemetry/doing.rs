@@ -28,11 +28,13 @@ struct Open {
     /// Since when it waits for people.
     waits_since_ms: Option<u64>,
     waited_ms: u64,
+    /// Whether its tool began to run.
+    ran: bool,
 }
 
 impl Open {
     fn new(capability: &CapabilityName, asked_ms: u64) -> Self {
-        Self { capability: capability.clone(), asked_ms, waits_since_ms: None, waited_ms: 0 }
+        Self { capability: capability.clone(), asked_ms, waits_since_ms: None, waited_ms: 0, ran: false }
     }
 
     fn no_longer_waits(&mut self, at_ms: u64) {
@@ -60,6 +62,7 @@ impl Telemetry {
             What::ApprovalAnswered { .. } | What::ApprovalExpired { .. } | What::ApprovalWithdrawn { .. } => {
                 change(&|open| open.no_longer_waits(event.at_ms));
             }
+            What::Claimed { .. } => change(&|open| open.ran = true),
             What::Ended { end } => self.ended(&logged.log, action, event.at_ms, end),
             _ => {}
         }
@@ -69,6 +72,7 @@ impl Telemetry {
     pub(crate) fn found(&self, action: &Action) {
         let log = LogKey { tenant: action.principal.tenant.clone(), session: action.session.clone() };
         let mut open = Open::new(&action.capability.name, action.requested_ms);
+        open.ran = action.holder.is_some();
         open.waits_since_ms = action.pending().map(|approval| approval.opened_ms);
         self.follow(&log, &action.id, open);
     }
@@ -90,7 +94,7 @@ impl Telemetry {
             return;
         };
         open.no_longer_waits(at_ms);
-        let ran = (end.run_us > 0).then(|| Duration::from_micros(end.run_us));
+        let ran = open.ran.then(|| Duration::from_micros(end.run_us));
         let waited = (open.waited_ms > 0).then(|| Duration::from_millis(open.waited_ms));
         self.metrics.ended(Some(&open.capability), end.kind, ran, waited);
         if let Some(spans) = &self.spans {

@@ -102,14 +102,36 @@ impl Metrics {
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The program", build);
         registry.register("requests", "Requests, by route and status", all.requests.clone());
-        registry.register_with_unit("request", "From a request to its answer, for streams to its beginning", Unit::Seconds, all.took.clone());
+        registry.register_with_unit(
+            "request",
+            "From a request to its answer, for streams to its beginning",
+            Unit::Seconds,
+            all.took.clone(),
+        );
         registry.register("refused", "Requests that were answered with an error, by code", all.refused.clone());
         registry.register("actions", "Actions that ended, by capability and outcome", all.actions.clone());
         registry.register_with_unit("action_run", "How long tools ran", Unit::Seconds, all.ran.clone());
-        registry.register_with_unit("action_waited", "How long actions waited for people", Unit::Seconds, all.waited.clone());
-        registry.register("actions_carried", "Actions that this server carries: they run, wait for room or wait for people", all.carried.clone());
-        registry.register("approvals_pending", "Approvals that wait for people, in the tenant of the server", all.approvals.clone());
-        registry.register("questions_pending", "Questions that wait for people, in the tenant of the server", all.questions.clone());
+        registry.register_with_unit(
+            "action_waited",
+            "How long actions waited for people",
+            Unit::Seconds,
+            all.waited.clone(),
+        );
+        registry.register(
+            "actions_carried",
+            "Actions that this server carries: they run, wait for room or wait for people",
+            all.carried.clone(),
+        );
+        registry.register(
+            "approvals_pending",
+            "Approvals that wait for people, in the tenant of the server",
+            all.approvals.clone(),
+        );
+        registry.register(
+            "questions_pending",
+            "Questions that wait for people, in the tenant of the server",
+            all.questions.clone(),
+        );
         registry.register("streams_open", "Event streams that are open", all.streams.clone());
         registry.register("span_batches_lost", "Batches of spans that the collector did not take", all.lost.clone());
         all
@@ -125,7 +147,13 @@ impl Metrics {
     }
 
     /// An action ended.
-    pub(super) fn ended(&self, capability: Option<&CapabilityName>, outcome: OutcomeKind, ran: Option<Duration>, waited: Option<Duration>) {
+    pub(super) fn ended(
+        &self,
+        capability: Option<&CapabilityName>,
+        outcome: OutcomeKind,
+        ran: Option<Duration>,
+        waited: Option<Duration>,
+    ) {
         let capability = self.known(capability);
         self.actions.get_or_create(&OfOutcome { capability: capability.clone(), outcome: outcome.to_string() }).inc();
         let of = OfCapability { capability };

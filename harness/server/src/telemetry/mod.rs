@@ -123,7 +123,11 @@ pub(crate) async fn watch(
     telemetry.metrics.request(&done);
     telemetry.logs.request(&done);
     if code == Some(Code::OriginRefused) {
-        telemetry.logs.foreign(id, host.as_ref().map(HeaderValue::as_bytes), origin.as_ref().map(HeaderValue::as_bytes));
+        telemetry.logs.foreign(
+            id,
+            host.as_ref().map(HeaderValue::as_bytes),
+            origin.as_ref().map(HeaderValue::as_bytes),
+        );
     }
     response
 }

@@ -17,7 +17,7 @@ use glovebox_runtime::{
     Admission, Backend, Bound, BoxFuture, Budgets, Cleared, Enforcement, Ports, Prepared, Registered, RunReport,
     Runtime, SystemClock, default_ceiling,
 };
-use glovebox_server::{Listeners, Parts, Server, Settings, Tenants, Webhooks, Workspace};
+use glovebox_server::{Front, Listeners, LogForm, Logs, Parts, Server, Settings, Tenants, Webhooks, Workspace};
 use glovebox_store::{Options, Sqlite};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -108,12 +108,34 @@ impl Tenants for Both {
     }
 }
 
+/// What is written, kept.
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A name by which servers are reached, besides those of the loopback.
+pub(crate) const NAMED: &str = "glovebox.test";
+
 /// What outlives a server.
 pub(crate) struct Ground {
     dir: tempfile::TempDir,
     script: Arc<Mutex<Arc<Script>>>,
     ran: Arc<Mutex<Vec<String>>>,
     tokens: Mutex<BTreeMap<String, String>>,
+    said: Arc<Mutex<Vec<u8>>>,
+    /// What is between the next servers and the network.
+    pub(crate) front: Mutex<Front>,
+    /// Where the next servers send their spans.
+    pub(crate) otlp: Mutex<Option<String>>,
 }
 
 impl Ground {
@@ -121,7 +143,15 @@ impl Ground {
         let dir = tempfile::tempdir().unwrap();
         fs_err::create_dir(dir.path().join("workspace")).unwrap();
         let script: Arc<Script> = Arc::new(|_, ports| said(ports, "well\n", 0));
-        let ground = Self { dir, script: Arc::new(Mutex::new(script)), ran: Arc::default(), tokens: Mutex::default() };
+        let ground = Self {
+            dir,
+            script: Arc::new(Mutex::new(script)),
+            ran: Arc::default(),
+            tokens: Mutex::default(),
+            said: Arc::default(),
+            front: Mutex::default(),
+            otlp: Mutex::default(),
+        };
         for role in Role::ALL {
             ground.credential(role.as_str(), role, "local");
         }
@@ -150,6 +180,21 @@ impl Ground {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// Every line that servers wrote.
+    pub(crate) fn lines(&self) -> String {
+        String::from_utf8(self.said.lock().unwrap().clone()).unwrap()
+    }
+
+    fn said(&self) -> impl Fn() -> Kept + Send + Sync + 'static {
+        let said = self.said.clone();
+        move || Kept(said.clone())
+    }
+
+    /// The token of a credential.
+    pub(crate) fn token(&self, who: &str) -> String {
+        self.tokens.lock().unwrap()[who].clone()
     }
 
     /// What the next runs do.
@@ -233,18 +278,19 @@ impl House {
             settings: Settings {
                 workspaces: [(name("work"), workspace)].into(),
                 url: "http://127.0.0.1".to_owned(),
-                hosts: Vec::new(),
+                hosts: vec![NAMED.to_owned()],
                 rate: NonZeroU32::new(10_000).unwrap(),
                 connections: 1000,
                 grace: Duration::from_secs(2),
-                logs: ground.logs(),
-                otlp: ground.otlp(),
+                logs: Logs::to(LogForm::Json, "info".parse().unwrap(), ground.said()),
+                otlp: ground.otlp.lock().unwrap().clone(),
             },
         })
         .unwrap();
         let socket = ground.path("serve.sock");
         let address = "127.0.0.1:0".parse().unwrap();
-        let listeners = Listeners::open(Some(address), Some(&socket), false, ground.front()).await.unwrap();
+        let front = ground.front.lock().unwrap().clone();
+        let listeners = Listeners::open(Some(address), Some(&socket), false, front).await.unwrap();
         let url = listeners.url().unwrap();
         let (end, ended) = oneshot::channel::<()>();
         let served = tokio::spawn(async move {

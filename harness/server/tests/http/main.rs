@@ -9,5 +9,8 @@ mod mcp;
 mod on_behalf;
 mod restarts;
 mod roles;
+mod spans;
 mod streams;
+mod telemetry;
+mod tls;
 mod webhooks;

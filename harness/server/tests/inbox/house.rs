@@ -24,7 +24,9 @@ use glovebox_runtime::{
     Admission, Backend, Bound, BoxFuture, Budgets, Cleared, Clock, Enforcement, Instant, Ports, Prepared, Registered,
     RunReport, Runtime, Stop, default_ceiling,
 };
-use glovebox_server::{Front, Listeners, Logs, Parts as ServerParts, Server, Settings as ServerSettings, Tenants, Webhooks};
+use glovebox_server::{
+    Front, Listeners, Logs, Parts as ServerParts, Server, Settings as ServerSettings, Tenants, Webhooks,
+};
 use glovebox_store::{Options, Sqlite, Store};
 
 /// When these tests begin.
@@ -210,7 +212,8 @@ impl House {
         })
         .unwrap();
         let code = server.login_code().unwrap();
-        let listeners = Listeners::open(Some(SocketAddr::from(([127, 0, 0, 1], 0))), None, false, Front::Plain).await.unwrap();
+        let listeners =
+            Listeners::open(Some(SocketAddr::from(([127, 0, 0, 1], 0))), None, false, Front::Plain).await.unwrap();
         let address = listeners.address().unwrap();
         let (ending, ended) = tokio::sync::oneshot::channel();
         tokio::spawn(server.serve(listeners, async {
