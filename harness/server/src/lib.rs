@@ -95,7 +95,7 @@ impl Server {
         let logs = &app.telemetry.logs;
         let port = listeners.address().map_or(0, |address| address.port());
         let reached = Reached::tcp(port, &app.settings.hosts, listeners.secure());
-        let url = listeners.url();
+        let url = listeners.url(&app.settings.hosts);
         let feed = tokio::spawn(app.feed.run(app.telemetry.clone())?);
         let pushing = tokio::spawn(push::run(app.clone(), app.webhooks.clone()));
         adopt(&app).await?;

@@ -1,6 +1,6 @@
 //! Connections: who is at the other end, how many there are, and how they end.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,11 +119,24 @@ impl Listeners {
         self.tls.is_some() || self.proxy
     }
 
-    /// Where browsers of this machine find it. Behind a proxy its own name is
-    /// known to the proxy alone.
-    pub fn url(&self) -> Option<String> {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        self.address().map(|address| format!("{scheme}://{address}"))
+    /// Where people find its pages: by the first of the names by which it is
+    /// reached, where what goes there is encrypted; else on this machine.
+    pub fn url(&self, names: &[String]) -> Option<String> {
+        let address = self.address()?;
+        let port = address.port();
+        let local = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
+            _ => address,
+        };
+        Some(match (names.first(), &self.tls) {
+            // Its port is the proxy's, and usually none is named.
+            (Some(name), None) if self.proxy => format!("https://{name}"),
+            (Some(name), Some(_)) if port == 443 => format!("https://{name}"),
+            (Some(name), Some(_)) => format!("https://{name}:{port}"),
+            (None, Some(_)) => format!("https://{local}"),
+            (_, None) => format!("http://{local}"),
+        })
     }
 
     /// The address, where there is one; its port may have been chosen here.

@@ -51,7 +51,7 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
     let served = runtime.block_on(async {
         let ending = ended()?;
         let listeners = Listeners::open(Some(address), Some(&socket), args.others, front).await?;
-        let url = listeners.url().unwrap_or_default();
+        let url = listeners.url(&settings.hosts).unwrap_or_default();
         settings.url.clone_from(&url);
         let server = Server::new(Parts {
             tenants,

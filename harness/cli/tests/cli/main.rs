@@ -10,6 +10,7 @@ mod decisions;
 mod host;
 mod main_job;
 mod mcp;
+mod operating;
 mod people;
 mod policy;
 mod profiles;

@@ -166,6 +166,40 @@ fn a_key_of_what_runs_already_is_told_so_and_nobody_is_asked() {
     assert_eq!(child.wait().unwrap().code(), Some(30));
 }
 
+/// Whoever looks sees what runs, for whom, and the process that can be asked
+/// for more; without a server. What is over is not there.
+#[test]
+fn what_runs_is_listed_with_its_process() {
+    let house = House::new();
+    assert_eq!(house.json(&["ps"])["running"], json!([]));
+    let mut child = busy(&house);
+    // It is written down once it takes longer than a moment.
+    let listed = loop {
+        let listed = house.json(&["ps"])["running"].clone();
+        if listed != json!([]) {
+            break listed;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    assert_eq!((&listed[0]["capability"], &listed[0]["process"]), (&json!("bulk@0.1.0"), &json!(child.id())), "{listed}");
+    let shown = house.run(&["ps"]).ok().stdout;
+    let action = listed[0]["action"].as_str().unwrap();
+    for word in [action, "bulk@0.1.0", "since 20", &format!("process {}", child.id())] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+    house.run(&["action", "cancel", action]).ok();
+    child.wait().unwrap();
+    assert_eq!(house.json(&["ps"])["running"], json!([]));
+    // One whose process was killed runs no more either.
+    let mut child = busy(&house);
+    while house.json(&["ps"])["running"] == json!([]) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(house.json(&["ps"])["running"], json!([]));
+}
+
 #[test]
 fn an_interrupt_ends_the_action_and_is_observed() {
     let house = House::new();

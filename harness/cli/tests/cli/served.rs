@@ -31,7 +31,8 @@ impl Served {
         Self::of(&mut command)
     }
 
-    fn of(command: &mut Command) -> Self {
+    /// Starts this command.
+    pub(crate) fn of(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut line = || {
@@ -40,7 +41,7 @@ impl Served {
             line.trim_end().to_owned()
         };
         let (serving, login) = (line(), line());
-        let url = serving.split_whitespace().find(|word| word.starts_with("http://"));
+        let url = serving.split_whitespace().find(|word| word.starts_with("http"));
         let url = url.unwrap_or_else(|| panic!("{serving}\n{login}")).to_owned();
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { child, said, url, login, client, runtime: tokio::runtime::Runtime::new().unwrap() }

@@ -291,7 +291,7 @@ impl House {
         let address = "127.0.0.1:0".parse().unwrap();
         let front = ground.front.lock().unwrap().clone();
         let listeners = Listeners::open(Some(address), Some(&socket), false, front).await.unwrap();
-        let url = listeners.url().unwrap();
+        let url = listeners.url(&[]).unwrap();
         let (end, ended) = oneshot::channel::<()>();
         let served = tokio::spawn(async move {
             let ended = async move { drop(ended.await) };

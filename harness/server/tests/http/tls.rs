@@ -134,7 +134,11 @@ async fn an_open_address_needs_tls_or_a_proxy() {
     }
     renew(&ground);
     open("0.0.0.0:0", Front::Tls(files(&ground))).await.map(drop).unwrap();
-    open("0.0.0.0:0", Front::Proxy).await.map(drop).unwrap();
+    let proxied = open("0.0.0.0:0", Front::Proxy).await.unwrap();
+    // People are led to where their way is encrypted.
+    assert_eq!(proxied.url(&[NAMED.to_owned()]).as_deref(), Some("https://glovebox.test"));
+    let port = proxied.address().unwrap().port();
+    assert_eq!(proxied.url(&[]), Some(format!("http://127.0.0.1:{port}")));
     open("[::ffff:127.0.0.1]:0", Front::Plain).await.map(drop).unwrap();
     // Bad files are told before anything is served.
     fs_err::write(ground.path("cert.pem"), "").unwrap();
