@@ -274,6 +274,6 @@ impl Taken {
 fn has_a_name(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let number = name.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok();
+    let number = name.starts_with('[') || name.parse::<Ipv4Addr>().is_ok();
     !(number || name.is_empty() || name.eq_ignore_ascii_case("localhost"))
 }
