@@ -124,10 +124,11 @@ impl Http {
 pub(crate) struct Events(BufReader<TcpStream>);
 
 impl Events {
-    /// Reads up to the next event that is in the log.
-    pub(crate) fn next(&mut self) {
+    /// Reads up to the next event of this name.
+    pub(crate) fn until(&mut self, name: &str) {
+        let name = format!("\"name\":\"{name}\"");
         let mut line = String::new();
-        while !line.starts_with("id:") {
+        while !(line.starts_with("data:") && line.contains(&name)) {
             line.clear();
             assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream ended");
         }

@@ -154,7 +154,7 @@ fn throughput(served: &Served) {
 fn task(served: &Served, session: &str) -> String {
     let goal = json!({ "session": session, "goal": "to be read" }).to_string();
     let task = served.connect().post("/v1/tasks", &goal);
-    task["id"].as_str().unwrap().to_owned()
+    task["task"]["id"].as_str().unwrap().to_owned()
 }
 
 fn idle(served: &Served) {
@@ -178,10 +178,8 @@ fn readers(served: &Served) {
         for _ in 0..READERS {
             let (mut events, tell) = (served.connect().events("read"), tell.clone());
             scope.spawn(move || {
-                // The one that opened the task.
-                events.next();
                 for event in 0..EVENTS {
-                    events.next();
+                    events.until("steered");
                     tell.send((event, Instant::now())).unwrap();
                 }
             });
@@ -209,7 +207,7 @@ fn readers(served: &Served) {
 fn page(served: &Served) {
     let mut connection = served.connect();
     let origin = format!("origin: http://{}\r\ncontent-type: application/x-www-form-urlencoded\r\n", served.address);
-    let (head, _) = connection.ask("POST", "/login", &origin, &format!("code={}", served.code()));
+    let (head, _) = connection.ask("POST", "/login", &origin, &format!("secret={}", served.code()));
     let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
     let cookie = format!("cookie: {}\r\n", cookie.split(';').next().unwrap());
     let (_, page) = connection.ask("GET", "/", &cookie, "");

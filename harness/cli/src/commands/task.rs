@@ -28,10 +28,12 @@ pub(crate) fn run(command: TaskCommand, config: &Config) -> Result<ExitCode, Pro
         TaskCommand::List { session, open, limit, json } => {
             let service = house::overseer(config)?;
             let filter = TaskFilter { session, open, limit, ..TaskFilter::default() };
-            let page = service.tasks(&who::requester_of_answers(config), &filter)?;
+            let principal = who::requester_of_answers(config);
             if json {
+                let page = service.task_views(&principal, &filter)?;
                 return printed(print::json(&serde_json::json!({ "tasks": page.items, "next": page.next })), 0);
             }
+            let page = service.tasks(&principal, &filter)?;
             let mut table = Table::default();
             for task in &page.items {
                 let goal = format!("goal {}", task.goal.version);

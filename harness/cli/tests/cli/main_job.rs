@@ -181,7 +181,11 @@ fn what_runs_is_listed_with_its_process() {
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
-    assert_eq!((&listed[0]["capability"], &listed[0]["process"]), (&json!("bulk@0.1.0"), &json!(child.id())), "{listed}");
+    assert_eq!(
+        (&listed[0]["capability"], &listed[0]["process"]),
+        (&json!("bulk@0.1.0"), &json!(child.id())),
+        "{listed}"
+    );
     let shown = house.run(&["ps"]).ok().stdout;
     let action = listed[0]["action"].as_str().unwrap();
     for word in [action, "bulk@0.1.0", "since 20", &format!("process {}", child.id())] {

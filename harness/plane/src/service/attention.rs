@@ -9,7 +9,7 @@ use glovebox_store::{ApprovalFilter, TaskFilter};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::starting::BudgetView;
+use super::task_view::BudgetView;
 use super::{ActionService, unknown_session};
 
 /// What a session asked of people.

@@ -42,6 +42,7 @@ mod standing;
 mod starting;
 mod submission;
 mod submitting;
+mod task_view;
 mod tasks;
 mod tracing;
 mod turns;
@@ -68,12 +69,12 @@ pub use recovering::{Holders, Recovered};
 pub use saying::Saying;
 pub use settings::{AskLimits, Settings};
 pub use starting::{
-    BudgetView, ChildQuestion, Choice, DecidedProposal, GoalView, GrantView, Happened, OpenAction, PermissionDiff,
-    Said, TaskView, TurnSchema, TurnStart,
+    ChildQuestion, Choice, DecidedProposal, GrantView, Happened, OpenAction, PermissionDiff, TurnSchema, TurnStart,
 };
 pub(crate) use submission::Kept;
 pub use submission::{Asking, Submission, TaskContext};
 pub use submitting::{Made, PlanProposal, PlanStep, ResultProposal};
+pub use task_view::{BudgetView, GoalView, Said, TaskView};
 pub use tasks::{MAX_DEPTH, MAX_TEXT, NewSession, NewTask};
 pub use tracing::{Trace, TraceNode};
 pub use turns::{MAX_ENTRY, OpenTurn, Telling};

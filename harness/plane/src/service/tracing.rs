@@ -8,7 +8,7 @@ use glovebox_store::{EventFilter, EventsOf, SessionFilter, TaskFilter};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::starting::BudgetView;
+use super::task_view::BudgetView;
 use super::tasks::words;
 use super::{ActionService, MAX_DEPTH};
 

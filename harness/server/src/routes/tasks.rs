@@ -22,7 +22,7 @@ pub(super) const ROUTES: &[Route] = &[
         "/v1/tasks",
         ACTS,
         "Opens a task, and its session where nobody did before.",
-        Gives(schema::<Task>),
+        Gives(schema::<TaskView>),
         || post(open),
     )
     .body(schema::<Open>),
@@ -31,7 +31,7 @@ pub(super) const ROUTES: &[Route] = &[
         "/v1/tasks",
         LOOKS,
         "Tasks that were opened, newest first.",
-        Gives(schema::<Paged<Task>>),
+        Gives(schema::<Paged<TaskView>>),
         || get(list),
     )
     .query(schema::<List>),
@@ -48,13 +48,18 @@ pub(super) const ROUTES: &[Route] = &[
         "/v1/tasks/{task}/say",
         ACTS,
         "Says something to a task: a direction, a constraint, another goal, another stage. An agent directs nobody.",
-        Gives(schema::<Task>),
+        Gives(schema::<TaskView>),
         || post(say),
     )
     .body(schema::<Say>),
-    Route::post("endTask", "/v1/tasks/{task}/end", ACTS, "Ends a task, by its loop.", Gives(schema::<Task>), || {
-        post(end)
-    })
+    Route::post(
+        "endTask",
+        "/v1/tasks/{task}/end",
+        ACTS,
+        "Ends a task, by its loop.",
+        Gives(schema::<TaskView>),
+        || post(end),
+    )
     .body(schema::<End>),
     Route::post(
         "interruptTask",
@@ -103,7 +108,7 @@ struct Open {
     budget: Budget,
 }
 
-async fn open(caller: Caller, Body(open): Body<Open>) -> Answered<Json<Task>> {
+async fn open(caller: Caller, Body(open): Body<Open>) -> Answered<Json<TaskView>> {
     // What a credential says about the stage, its loop can't change.
     let stage = caller.stage().or(open.stage);
     let new = NewTask {
@@ -114,7 +119,7 @@ async fn open(caller: Caller, Body(open): Body<Open>) -> Answered<Json<Task>> {
         stage,
         budget: open.budget,
     };
-    Ok(Json(caller.service.open_task(&caller.principal, new).await?))
+    worded(&caller, &caller.service.open_task(&caller.principal, new).await?)
 }
 
 /// Which tasks.
@@ -132,7 +137,7 @@ struct List {
     limit: Option<u32>,
 }
 
-async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Task>>> {
+async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<TaskView>>> {
     let filter = TaskFilter {
         session: list.session,
         open: list.open.unwrap_or_default(),
@@ -140,11 +145,16 @@ async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Tas
         limit: limit(list.limit)?,
         ..TaskFilter::default()
     };
-    Ok(Json(Paged::of(caller.service.tasks(&caller.principal, &filter)?, |task| task)))
+    Ok(Json(Paged::of(caller.service.task_views(&caller.principal, &filter)?, |task| task)))
 }
 
 async fn one(caller: Caller, In(id): In<Id>) -> Answered<Json<TaskView>> {
     Ok(Json(caller.service.task(&caller.principal, &id)?))
+}
+
+/// A task that was changed, with its words.
+fn worded(caller: &Caller, task: &Task) -> Answered<Json<TaskView>> {
+    Ok(Json(caller.service.task(&caller.principal, &task.id)?))
 }
 
 /// What somebody says to a task.
@@ -173,14 +183,14 @@ enum Say {
     },
 }
 
-async fn say(caller: Caller, In(id): In<Id>, Body(say): Body<Say>) -> Answered<Json<Task>> {
+async fn say(caller: Caller, In(id): In<Id>, Body(say): Body<Say>) -> Answered<Json<TaskView>> {
     let saying = match &say {
         Say::Steer { text } => Saying::Steer(text),
         Say::Constraint { text } => Saying::Constrain(text),
         Say::Goal { text } => Saying::Goal(text),
         Say::Stage { stage } => Saying::Stage(stage.as_deref()),
     };
-    Ok(Json(caller.service.say(&caller.principal, &id, saying).await?))
+    worded(&caller, &caller.service.say(&caller.principal, &id, saying).await?)
 }
 
 /// How a task ended.
@@ -193,8 +203,8 @@ struct End {
     why: Option<String>,
 }
 
-async fn end(caller: Caller, In(id): In<Id>, Body(end): Body<End>) -> Answered<Json<Task>> {
-    Ok(Json(caller.service.end_task(&caller.principal, &id, end.state, end.why.as_deref()).await?))
+async fn end(caller: Caller, In(id): In<Id>, Body(end): Body<End>) -> Answered<Json<TaskView>> {
+    worded(&caller, &caller.service.end_task(&caller.principal, &id, end.state, end.why.as_deref()).await?)
 }
 
 async fn interrupt(caller: Caller, In(id): In<Id>, Body(stop): Body<Stop>) -> Answered<Json<Interrupted>> {

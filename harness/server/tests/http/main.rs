@@ -11,6 +11,7 @@ mod restarts;
 mod roles;
 mod spans;
 mod streams;
+mod tasks;
 mod telemetry;
 mod tls;
 mod webhooks;
