@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -62,9 +63,64 @@ impl Hide {
     }
 }
 
+/// How many lists are kept compiled. Contracts share a few.
+const KEPT: usize = 16;
+
+/// What was made of lists of globs before: compiling one takes longer than a
+/// call. It depends on the list and on nothing else.
+#[derive(Debug)]
+pub struct HideLists<T> {
+    /// The one that was used last comes first.
+    kept: Mutex<Vec<(Vec<String>, Arc<T>)>>,
+}
+
+impl<T> Default for HideLists<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> HideLists<T> {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self { kept: Mutex::new(Vec::new()) }
+    }
+
+    /// What is made of this list.
+    ///
+    /// # Errors
+    /// Those of making it.
+    pub fn get(&self, globs: &[String], make: impl FnOnce(&[String]) -> Result<T, String>) -> Result<Arc<T>, String> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = kept.iter().position(|(of, _)| of == globs) {
+            kept[..=place].rotate_right(1);
+            return Ok(Arc::clone(&kept[0].1));
+        }
+        let made = Arc::new(make(globs)?);
+        kept.insert(0, (globs.to_vec(), Arc::clone(&made)));
+        kept.truncate(KEPT);
+        Ok(made)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_that_were_used_last_are_kept() {
+        let lists = HideLists::new();
+        let list = |number: usize| vec![format!("file-{number}")];
+        let get = |number: usize| lists.get(&list(number), |_| Ok(number)).unwrap();
+        let first = get(0);
+        for number in 1..KEPT {
+            get(number);
+        }
+        assert!(Arc::ptr_eq(&first, &get(0)), "made once");
+        get(KEPT);
+        assert!(Arc::ptr_eq(&first, &get(0)), "another went");
+        assert!(lists.get(&["[".to_owned()], |_| Err("no".to_owned())).is_err());
+    }
 
     #[test]
     fn the_default_list_hides_credentials_at_any_depth() {

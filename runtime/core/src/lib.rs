@@ -51,7 +51,7 @@ pub use ceiling::{DEFAULT_CEILING, default_ceiling};
 pub use clock::{Clock, Instant, SystemClock};
 pub use effects::derived_effects;
 pub use enforceable::{BackendAnswer, ClauseAnswer, ClauseReport, ContractReport};
-pub use hide::Hide;
+pub use hide::{Hide, HideLists};
 pub use plain::{holds_plain_files, open_plain, read_plain};
 pub use private::private_dir;
 pub use problem::io_problem;

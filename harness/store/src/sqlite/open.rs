@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use env_contracts::{Code, Id, Problem};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use super::fault::{Fault, corrupt};
@@ -86,6 +87,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Fault> {
     let mut sql = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     wait_for_others(&mut sql)?;
     sql.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Else a statement is compiled anew whenever its bounds change.
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(sql)
 }
 

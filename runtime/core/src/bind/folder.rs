@@ -1,5 +1,6 @@
 //! Opening folders and files of the user's.
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ pub(super) struct Opened {
 }
 
 /// Opens a folder once; every later step uses the descriptor.
-pub(super) fn open_folder(path: &Path, protect: &[PathBuf]) -> Result<Opened, Problem> {
+pub(super) fn open_folder(path: &Path, protect: &Protected<'_>) -> Result<Opened, Problem> {
     let refuse = |why: String| Problem::new(Code::WorkspaceUnavailable, format!("folder `{}`: {why}", path.display()));
     let dir = rustix::fs::open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| refuse(describe(errno)))?;
@@ -32,7 +33,7 @@ pub(super) fn open_folder(path: &Path, protect: &[PathBuf]) -> Result<Opened, Pr
     if real.starts_with("/dev") && !real.starts_with("/dev/shm") {
         return Err(refuse("it lies in `/dev`, where devices are".into()));
     }
-    let ours = protect.iter().map(|path| settled(path)).find(|ours| real.starts_with(ours));
+    let ours = protect.settled.iter().find(|ours| real.starts_with(ours));
     if let Some(ours) = ours {
         return Err(refuse(format!("it lies in `{}`, where Glovebox keeps its own state", ours.display())));
     }
@@ -49,9 +50,36 @@ fn born_ns(dir: BorrowedFd<'_>) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(stat.stx_btime.tv_nsec.into())
 }
 
-/// A path without links in what exists of it: what does not exist yet can be
-/// made, and must be protected just the same.
-pub(super) fn settled(path: &Path) -> PathBuf {
+/// What no guest may see, looked up once for all folders of a plan.
+pub(super) struct Protected<'a> {
+    /// As it is spelled.
+    pub(super) spelled: &'a [PathBuf],
+    /// Without links in what exists of it: what does not exist yet can be made,
+    /// and must be protected just the same.
+    pub(super) settled: Vec<PathBuf>,
+}
+
+impl<'a> Protected<'a> {
+    pub(super) fn new(spelled: &'a [PathBuf]) -> Self {
+        // Most of them lie side by side.
+        let mut folders: HashMap<PathBuf, PathBuf> = HashMap::new();
+        let mut settle = |path: &PathBuf| {
+            // Without a dot at its end, behind which a link would not show.
+            let path: PathBuf = path.components().collect();
+            let link = rustix::fs::lstat(&path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink());
+            match (path.parent(), path.file_name()) {
+                (Some(above), Some(name)) if !link => {
+                    folders.entry(above.to_owned()).or_insert_with(|| settled(above)).join(name)
+                }
+                _ => settled(&path),
+            }
+        };
+        Self { settled: spelled.iter().map(&mut settle).collect(), spelled }
+    }
+}
+
+/// A path without links in what exists of it.
+fn settled(path: &Path) -> PathBuf {
     let existing = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
     match existing {
         // Joining nothing would only add a slash.
@@ -123,4 +151,40 @@ fn describe(errno: Errno) -> String {
 /// whatever lies under the old name by now.
 fn descriptor_path(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    /// Each is where it leads, whether it exists, is a link, leads nowhere or
+    /// lies behind one.
+    #[test]
+    fn what_is_protected_is_found_behind_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let at = |path: &str| root.join(path);
+        fs_err::create_dir_all(at("real/state")).unwrap();
+        fs_err::write(at("real/file"), "").unwrap();
+        for (link, to) in [("way", "real"), ("link", "real/file"), ("lost", "real/none"), ("folder", "real/state")] {
+            fs_err::os::unix::fs::symlink(at(to), at(link)).unwrap();
+        }
+        for (spelled, leads) in [
+            ("real/file", "real/file"),
+            ("way/file", "real/file"),
+            ("way/state/store.db", "real/state/store.db"),
+            ("way/not/yet", "real/not/yet"),
+            ("link", "real/file"),
+            ("folder", "real/state"),
+            ("folder/.", "real/state"),
+            ("folder/..", "real"),
+            // A link that leads nowhere is where it stands.
+            ("lost", "lost"),
+        ] {
+            let spelled = [at(spelled)];
+            assert_eq!(Protected::new(&spelled).settled, [at(leads)], "{spelled:?}");
+        }
+    }
 }

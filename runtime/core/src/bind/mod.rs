@@ -21,9 +21,12 @@ use std::path::{Path, PathBuf};
 
 use env_contracts::{Access, BoundFacts, Code, Evidence, Mount, Name, Plan, Problem, Source, WorkspaceIdentity};
 
-use crate::Hide;
-use folder::{Opened, open_beneath, open_folder};
+use crate::{Hide, HideLists};
+use folder::{Opened, Protected, open_beneath, open_folder};
 use inputs::Inputs;
+
+/// The hide lists of mounts.
+static HIDDEN: HideLists<Hide> = HideLists::new();
 
 /// What is to be bound.
 pub struct Binding<'a> {
@@ -115,6 +118,7 @@ pub fn bind(binding: Binding<'_>) -> Result<Files, Problem> {
     };
     let mut sealer = seal::Sealer::new(binding.run_dir, binding.max_sealed);
     let mut inputs = Inputs::new(binding.inputs, binding.artifacts);
+    let protect = Protected::new(binding.protect);
     for mount in &binding.plan.contract.filesystem {
         match &mount.source {
             Source::Workspace => {
@@ -124,7 +128,7 @@ pub fn bind(binding: Binding<'_>) -> Result<Files, Problem> {
                         format!("`{}` shows the workspace, and the request has none", mount.guest),
                     )
                 })?;
-                let opened = open_folder(path, binding.protect)?;
+                let opened = open_folder(path, &protect)?;
                 files.facts.workspace = Some(WorkspaceIdentity {
                     path: opened.path.display().to_string(),
                     device: opened.identity.0,
@@ -132,12 +136,12 @@ pub fn bind(binding: Binding<'_>) -> Result<Files, Problem> {
                     born_ns: opened.born_ns,
                     access: mount.access,
                 });
-                files.push_folder(mount, opened, binding.protect);
+                files.push_folder(mount, opened, &protect);
             }
             Source::Host(path) => {
-                let opened = open_folder(Path::new(path), binding.protect)?;
+                let opened = open_folder(Path::new(path), &protect)?;
                 files.facts.hosts.insert(mount.guest.clone(), opened.identity);
-                files.push_folder(mount, opened, binding.protect);
+                files.push_folder(mount, opened, &protect);
             }
             Source::Scratch => {
                 let dir = binding.run_dir.folder(&format!("scratch{}", files.mounts.len()))?;
@@ -166,10 +170,10 @@ impl Files {
 
     /// A folder of the user's: the contract's hide list, and folders of ours
     /// that lie in it.
-    fn push_folder(&mut self, mount: &Mount, opened: Opened, protect: &[PathBuf]) {
+    fn push_folder(&mut self, mount: &Mount, opened: Opened, protect: &Protected<'_>) {
         let mut hide: Vec<String> = mount.hidden().into_iter().map(Into::into).collect();
         // As it is spelled and where it leads: links on the way count too.
-        for path in protect.iter().flat_map(|path| [path.clone(), folder::settled(path)]) {
+        for path in protect.spelled.iter().chain(&protect.settled) {
             let below = path.strip_prefix(&opened.path).ok().and_then(Path::to_str).filter(|path| !path.is_empty());
             let glob = below.map(|path| format!("/{}", globset::escape(path)));
             hide.extend(glob.filter(|glob| !hide.contains(glob)));
@@ -203,7 +207,9 @@ fn seal_argument(argument: &PathArgument, sealer: &mut seal::Sealer<'_>, files: 
         files.mounts.iter().find(|mount| mount.guest == argument.mount).ok_or_else(|| {
             outside(&format!("needs `{}`, which the effective contract does not mount", argument.mount))
         })?;
-    let hide = Hide::new(&mount.hide).map_err(|message| Problem::new(Code::ContractInvalid, message))?;
+    let hide = HIDDEN
+        .get(&mount.hide, |globs| Hide::new(globs))
+        .map_err(|message| Problem::new(Code::ContractInvalid, message))?;
     // What is hidden is as if it were not there: no answer may tell that it is.
     if hide.hides(&plain) {
         return Ok(());

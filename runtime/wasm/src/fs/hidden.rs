@@ -1,11 +1,8 @@
 //! Paths that don't exist for the guest.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use glovebox_runtime::Hide;
-
-/// Compiled lists that are kept. Contracts share a few.
-const KEPT: usize = 16;
+use glovebox_runtime::{Hide, HideLists};
 
 /// The hidden paths of a mount.
 #[derive(Debug, Default)]
@@ -30,12 +27,9 @@ impl Hidden {
     }
 }
 
-/// Lists that were compiled before: compiling one takes longer than a call.
+/// Lists that were compiled before.
 #[derive(Debug, Default)]
-pub(crate) struct HiddenLists {
-    /// The one that was used last comes first.
-    kept: Mutex<Vec<(Vec<String>, Arc<Hidden>)>>,
-}
+pub(crate) struct HiddenLists(HideLists<Hidden>);
 
 impl HiddenLists {
     /// Compiles a list before it is wanted.
@@ -48,14 +42,6 @@ impl HiddenLists {
     }
 
     pub(super) fn get(&self, globs: &[String]) -> Result<Arc<Hidden>, String> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = kept.iter().position(|(of, _)| of == globs) {
-            kept[..=place].rotate_right(1);
-            return Ok(Arc::clone(&kept[0].1));
-        }
-        let hidden = Arc::new(Hidden::new(globs)?);
-        kept.insert(0, (globs.to_vec(), Arc::clone(&hidden)));
-        kept.truncate(KEPT);
-        Ok(hidden)
+        self.0.get(globs, Hidden::new)
     }
 }
