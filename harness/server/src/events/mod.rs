@@ -11,6 +11,7 @@ mod stream;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use env_contracts::{Id, Name, Observation, Problem};
 use glovebox_events::{LogKey, Logged, What};
@@ -29,6 +30,10 @@ const KEPT: usize = 256;
 
 /// How many events are read in one go.
 const BATCH: u32 = 500;
+
+/// How long what is recorded gathers until it is read: nobody sees it, and a
+/// busy store is read once for many actions.
+const GATHER: Duration = Duration::from_millis(2);
 
 /// What happens.
 pub(crate) struct Feed {
@@ -121,9 +126,13 @@ impl Feed {
                 while let Ok(batch) = service.recorded(rank, BATCH) {
                     let Some(last) = batch.last() else { break };
                     rank = last.rank;
+                    let more = batch.len() >= BATCH as usize;
                     for recorded in batch {
                         telemetry.recorded(&recorded.logged);
                         shared.push(recorded.logged);
+                    }
+                    if !more {
+                        break;
                     }
                 }
                 if changes.changed().await.is_err() {
@@ -132,6 +141,7 @@ impl Feed {
                         Err(_) => return,
                     }
                 }
+                tokio::time::sleep(GATHER).await;
             }
         })
     }
