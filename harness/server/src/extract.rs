@@ -4,8 +4,8 @@
 use std::str::FromStr;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use env_contracts::{Code, Problem};
@@ -13,35 +13,58 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::problem::{Failure, usage};
+use crate::shapes;
+use crate::table::Route;
 
-/// A JSON body. Other media types are refused: a form of a foreign page can't
-/// send this one without asking first.
+/// A JSON body that is as the document says. Other media types are refused: a
+/// form of a foreign page can't send this one without asking first.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        let bytes = json_bytes(request, state).await?;
-        // Without a body, everything is as if it had been left out.
-        let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        serde_json::from_slice(bytes).map(Self).map_err(|error| Failure(usage(format!("body: {error}"))))
+        let (_, value) = received(request, state).await?;
+        Ok(Self(value))
     }
 }
 
-/// The bytes of a JSON body.
-pub(crate) async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Failure> {
-    let kind = request.headers().get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default().to_owned());
+/// A JSON body, and its bytes.
+pub(crate) async fn received<T: DeserializeOwned, S: Send + Sync>(
+    request: Request,
+    state: &S,
+) -> Result<(Bytes, T), Failure> {
+    let route = request.extensions().get::<&'static Route>().copied();
+    let bytes = json_bytes(request, state).await?;
+    // Without a body, everything is as if it had been left out.
+    let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
+    // Before its schema, because what the type says of a fault is easier to read.
+    let value = serde_json::from_slice(&bytes).map_err(|error| usage(format!("body: {error}")))?;
+    if let Some(route) = route {
+        shapes::check(route, &bytes)?;
+    }
+    Ok((bytes, value))
+}
+
+async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Failure> {
+    let (json, named) = (is_json(request.headers()), request.headers().contains_key(header::CONTENT_TYPE));
     let bytes = Bytes::from_request(request, state).await?;
-    let json =
-        |kind: &String| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
-    if kind.as_ref().is_some_and(|kind| !json(kind)) || (kind.is_none() && !bytes.is_empty()) {
-        return Err(Failure(
-            Problem::new(Code::MediaTypeUnsupported, "the body is not `application/json`")
-                .with_help("send JSON, with `content-type: application/json`"),
-        ));
+    if !json && (named || !bytes.is_empty()) {
+        return Err(not_json().into());
     }
     Ok(bytes)
+}
+
+/// Whether a request says that its body is JSON.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+/// The error of a body of another media type.
+pub(crate) fn not_json() -> Problem {
+    Problem::new(Code::MediaTypeUnsupported, "the body is not `application/json`")
+        .with_help("send JSON, with `content-type: application/json`")
 }
 
 /// What stands behind the question mark.

@@ -30,6 +30,7 @@ mod openapi;
 mod problem;
 mod push;
 mod routes;
+mod shapes;
 mod state;
 mod table;
 mod telemetry;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use env_contracts::{Code, Id, Name, Problem};
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use tower::ServiceExt as _;
 
 use crate::auth::Caller;
+use crate::extract::{is_json, not_json};
 use crate::problem::{Answered, Failure, usage};
 use crate::routes::workspace;
 use crate::state::App;
@@ -31,15 +33,19 @@ use crate::table::{Answer, Route, schema};
 /// takes.
 const MAX_MESSAGE: usize = 4 << 20;
 
+/// The longest refusal of the transport, in bytes: it is a sentence.
+const MAX_REFUSAL: usize = 64 << 10;
+
 pub(crate) const ROUTES: &[Route] = &[Route::post(
     "mcp",
     "/mcp",
     &[glovebox_identity::Role::Agent],
     "The Model Context Protocol, for agents: a message in, its answer out, as the protocol has it.",
-    Answer::Text("text/event-stream"),
+    Answer::Messages,
     handler,
 )
-.query(schema::<Asked>)];
+.query(schema::<Asked>)
+.body(schema::<serde_json::Map<String, serde_json::Value>>)];
 
 fn handler() -> MethodRouter<App> {
     post(serve)
@@ -119,6 +125,9 @@ async fn serve(State(app): State<App>, caller: Caller, request: Request) -> Answ
     let party = Arc::new(Party::new(caller.principal.clone(), context, folder, Asking::Leave));
     let service = app.doors.of(&app, &caller.principal.tenant)?;
     let (mut parts, body) = request.into_parts();
+    if !is_json(&parts.headers) {
+        return Err(not_json().into());
+    }
     let bytes = axum::body::to_bytes(body, MAX_MESSAGE).await;
     let bytes = bytes.map_err(|error| Problem::new(Code::BodyTooLarge, error.to_string()))?;
     parts.extensions.insert(party);
@@ -127,5 +136,21 @@ async fn serve(State(app): State<App>, caller: Caller, request: Request) -> Answ
     }
     let answer = service.oneshot(Request::from_parts(parts, Full::new(bytes))).await;
     let answer = answer.map_err(|error| Failure(Problem::new(Code::BackendError, error.to_string())))?;
-    Ok(answer.map(Body::new).into_response())
+    said(answer.map(Body::new).into_response()).await
+}
+
+/// An answer of the protocol as it is; what the transport refuses in words of
+/// its own, as every error here is said.
+async fn said(answer: Response) -> Answered<Response> {
+    let status = answer.status();
+    if !(status.is_client_error() || status.is_server_error()) || answer.headers().contains_key(header::CONTENT_TYPE) {
+        return Ok(answer);
+    }
+    let text = axum::body::to_bytes(answer.into_body(), MAX_REFUSAL).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Err(match status {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(Code::BodyTooLarge, text).into(),
+        _ if status.is_client_error() => usage(text).into(),
+        _ => Problem::new(Code::BackendError, text).into(),
+    })
 }

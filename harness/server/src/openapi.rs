@@ -187,6 +187,14 @@ fn used(from: &[&Value], schemas: &Map<String, Value>) -> BTreeSet<String> {
     found
 }
 
+/// The schemas of a document that one of them leads to.
+pub(crate) fn leads_to(schema: &Value, document: &Value) -> Map<String, Value> {
+    let mut schemas = document["components"]["schemas"].as_object().cloned().unwrap_or_default();
+    let used = used(&[schema], &schemas);
+    schemas.retain(|name, _| used.contains(name));
+    schemas
+}
+
 /// What a schema leads to.
 fn resolved(schema: &Schema, generator: &SchemaGenerator) -> Value {
     let named = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
@@ -260,8 +268,21 @@ fn responses(answer: Answer, generator: &mut SchemaGenerator) -> Value {
         Answer::Text(kind) => {
             json!({ "200": { "description": "As asked", "content": { kind: { "schema": { "type": "string" } } } } })
         }
+        Answer::Messages => json!({
+            "200": {
+                "description": "Messages of the server, the answer last",
+                "content": { "text/event-stream": { "schema": { "type": "string" } }, "application/json": {} },
+            },
+            "202": { "description": "Nothing is answered to such a message" },
+            "4XX": {
+                "description": "What went wrong (RFC 9457), or an error as the protocol says it",
+                "content": { PROBLEM_JSON: { "schema": generator.subschema_for::<ProblemBody<'_>>() }, "application/json": {} },
+            },
+        }),
     };
-    all["4XX"] = problem.clone();
+    if all.get("4XX").is_none() {
+        all["4XX"] = problem.clone();
+    }
     all["5XX"] = problem;
     all
 }

@@ -110,6 +110,8 @@ pub(crate) enum Answer {
     Ranges,
     /// Text of this media type.
     Text(&'static str),
+    /// Messages of the Model Context Protocol.
+    Messages,
 }
 
 /// Everybody who looks at things.

@@ -51,6 +51,7 @@ pub(crate) async fn guard(
 ) -> Response {
     match admitted(&app, route, &request) {
         Ok(caller) => {
+            request.extensions_mut().insert(route);
             let Some(caller) = caller else { return next.run(request).await };
             let (credential, tenant) = (caller.credential.name.clone(), caller.principal.tenant.clone());
             request.extensions_mut().insert(caller);

@@ -19,7 +19,7 @@ use super::sessions::{Stop, stopped};
 use super::{Paged, limit, workspace};
 use crate::auth::Caller;
 use crate::carry::{Ride, Told};
-use crate::extract::{Args, Body, In, Json, json_bytes};
+use crate::extract::{self, Args, Body, In, Json};
 use crate::problem::{Answered, Failure, usage};
 use crate::state::App;
 use crate::table::Answer::{Action as Runs, Json as Gives};
@@ -69,6 +69,7 @@ impl Carry {
 
 /// An action that is asked for.
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Submit {
     /// The session. Absent: the one of this credential.
     session: Option<Id>,
@@ -164,11 +165,10 @@ pub(super) async fn submission(
     asking: Asking,
 ) -> Result<Submission, Failure> {
     let header = request.headers().get("idempotency-key").cloned();
-    let bytes = json_bytes(request, app).await?;
-    let wrong = |error: serde_json::Error| usage(format!("body: {error}"));
-    let received = serde_json::from_slice::<Received<'_>>(&bytes).map_err(wrong)?.arguments;
+    let (bytes, Submit { session, turn, workspace, mut request }) = extract::received(request, app).await?;
+    let received = serde_json::from_slice::<Received<'_>>(&bytes);
+    let received = received.map_err(|error| usage(format!("body: {error}")))?.arguments;
     let received = received.map(|raw| raw.get().as_bytes().to_vec());
-    let Submit { session, turn, workspace, mut request } = serde_json::from_slice(&bytes).map_err(wrong)?;
     if let Some(key) = header {
         let key = key.to_str().ok().and_then(|key| key.parse::<Name>().ok());
         let key = key.ok_or_else(|| usage("idempotency-key: it is no name"))?;
