@@ -9,7 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CapabilityName, CapabilityRef, Code, Contract, ContractError, Diagnose, Name, Rate, Version};
+use crate::{
+    CapabilityName, CapabilityRef, Code, Contract, ContractError, DerivedEffects, Diagnose, Name, Rate, Version,
+};
 
 /// The longest description, in bytes: it is sent to a model with every list.
 const MAX_DESCRIPTION: usize = 4096;
@@ -125,6 +127,10 @@ pub enum ManifestEntry {
     /// Not at all: nothing runs, and a decision is all that is asked for. Only
     /// capabilities that come with Glovebox are called so.
     Decision,
+    /// Not here: an agent's own process carries it out, and nothing contains
+    /// it. Whether it may is all that is asked. Only capabilities that come with
+    /// Glovebox are called so.
+    Native,
 }
 
 /// What stands on a command's standard input.
@@ -312,6 +318,15 @@ impl Manifest {
     /// Which capability this is.
     pub fn capability(&self) -> CapabilityRef {
         CapabilityRef { name: self.name.clone(), version: self.version.clone() }
+    }
+
+    /// What it may do to the world under a contract: derived from that, unless
+    /// nothing holds it to a contract.
+    pub fn effects_under(&self, contract: &Contract) -> DerivedEffects {
+        match self.entry {
+            ManifestEntry::Native => DerivedEffects::External,
+            _ => DerivedEffects::of(contract),
+        }
     }
 
     /// Checks what must hold beyond the shape. Schemas are compiled by the

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::machine::step;
+use crate::planning::{NATIVE, UNCONTAINED};
 use crate::service::{Kept, describe};
 
 /// A card: what would happen, why it is asked, who may answer and what.
@@ -243,6 +244,9 @@ impl Card {
 }
 
 fn clauses(plan: &Plan) -> Vec<CardClause> {
+    if plan.backend == NATIVE {
+        return vec![CardClause { clause: "isolation".to_owned(), value: UNCONTAINED.to_owned() }];
+    }
     let shown = |clause: &Clause<'_>| CardClause { clause: clause.path().to_string(), value: clause.value() };
     plan.contract.clauses().iter().map(shown).collect()
 }

@@ -43,6 +43,7 @@ mod workspace;
 pub use cards::{Card, CardAnswer, CardClause, CardOffer, CardPreview};
 pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
+pub use planning::NATIVE;
 pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Tool};
 pub use service::{
     ActionService, ActionView, AnswerSource, Answered, Answerers, Answering, AskLimits, Asking, Attention, BudgetView,

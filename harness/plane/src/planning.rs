@@ -11,7 +11,7 @@ use env_contracts::{
 };
 use glovebox_runtime::algebra::{self, Delta};
 use glovebox_runtime::bind::PathArgument;
-use glovebox_runtime::{Backend, derived_effects, enforcement_report};
+use glovebox_runtime::{Backend, enforcement_report};
 
 use crate::arguments::ArgumentsError;
 use crate::observe::Refusal;
@@ -19,6 +19,12 @@ use crate::registry::Tool;
 
 /// The backend of what runs nowhere.
 const NOWHERE: &str = "none";
+
+/// The backend of what an agent's own process carries out.
+pub const NATIVE: &str = "native";
+
+/// What the enforcement report says of it, in place of clauses.
+pub(crate) const UNCONTAINED: &str = "nothing: the agent's own process carries it out, as the user that it runs as";
 
 /// A plan and what the plan alone does not hold.
 pub struct Planned {
@@ -65,11 +71,21 @@ pub fn plan<'a>(
 ) -> Result<Planned, Refusal> {
     let Asked { tool, request, received, principal, action_id, revision, permission } = asked;
     let arguments = if permission { nothing()? } else { arguments(tool, request, received, &action_id)? };
-    let (contract, delta) = effective(tool, request, principal, ceiling)?;
-    let (backend, contract, enforcement) = match tool.manifest.entry {
+    let (backend, contract, enforcement, delta) = match tool.manifest.entry {
+        ManifestEntry::Native => {
+            let (contract, enforcement) = uncontained(tool, request)?;
+            (NATIVE, contract, enforcement, Vec::new())
+        }
         // Nothing runs, and so nothing has to be enforced.
-        ManifestEntry::Decision => (NOWHERE, contract, Vec::new()),
-        _ => choose(backends, &contract)?,
+        ManifestEntry::Decision => {
+            let (contract, delta) = effective(tool, request, principal, ceiling)?;
+            (NOWHERE, contract, Vec::new(), delta)
+        }
+        _ => {
+            let (contract, delta) = effective(tool, request, principal, ceiling)?;
+            let (backend, contract, enforcement) = choose(backends, &contract)?;
+            (backend, contract, enforcement, delta)
+        }
     };
     let rejected = |error: ArgumentsError| Refusal::new(OutcomeKind::SchemaRejected, Problem::of(&error));
     let paths = if permission { Vec::new() } else { tool.input.path_arguments(&arguments).map_err(rejected)? };
@@ -79,12 +95,28 @@ pub fn plan<'a>(
         capability: tool.manifest.capability(),
         artifact: tool.registered.digest.clone(),
         arguments: arguments.as_str().to_owned(),
-        effects: derived_effects(&contract),
+        effects: tool.manifest.effects_under(&contract),
         contract,
         principal: principal.clone(),
         backend: backend.to_owned(),
     };
     Ok(Planned { plan, enforcement, paths, arguments, delta })
+}
+
+/// The contract and the report of what nothing holds to a contract: no limit is
+/// filled in, because none would be kept, and nothing is promised to who asks
+/// for less.
+fn uncontained(tool: &Tool, request: &ActionRequest) -> Result<(Contract, Vec<Enforced>), Refusal> {
+    if request.scope.is_some() || request.timeout.is_some() {
+        let message =
+            format!("`{}` is carried out by the agent itself: no scope and no timeout can be kept", tool.manifest.name);
+        let problem = Problem::new(Code::ContractUnsatisfied, message)
+            .with_help("ask without them, or for a tool that runs here");
+        return Err(Refusal::new(OutcomeKind::ContractUnsatisfied, problem));
+    }
+    let clause = "isolation".parse().unwrap_or_else(|error| unreachable!("a clause of ours: {error}"));
+    let report = Enforced { clause, value: "none".to_owned(), enforced_by: UNCONTAINED.to_owned(), content: None };
+    Ok((tool.manifest.contract.clone(), vec![report]))
 }
 
 /// No arguments.

@@ -138,6 +138,8 @@ pub(crate) fn filled_entry(entry: &ManifestEntry, arguments: &Value) -> Manifest
             result: *result,
             env: env.clone(),
         },
-        ManifestEntry::Tool { .. } | ManifestEntry::Export { .. } | ManifestEntry::Decision => entry.clone(),
+        ManifestEntry::Tool { .. } | ManifestEntry::Export { .. } | ManifestEntry::Decision | ManifestEntry::Native => {
+            entry.clone()
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use env_contracts::{
-    Access, ApprovalNeed, Assurance, ClausePath, Contract, DerivedEffects, Digest, EffectClass, Egress, HostPattern,
+    Access, ApprovalNeed, Assurance, ClausePath, Contract, Digest, EffectClass, Egress, HostPattern,
     Inject, Label, Manifest, ManifestEntry, Mount, Name, Principal, Secret, Source as MountSource, Span, Verdict,
     Version, Wanted,
 };
@@ -334,9 +334,9 @@ pub(crate) fn plain(manifest: &Manifest, agent: bool) -> Result<Sample, String> 
         accepted: false,
         arguments: Value::Object(serde_json::Map::new()),
         contract: manifest.contract.clone(),
-        effects: DerivedEffects::of(&manifest.contract),
+        effects: manifest.effects_under(&manifest.contract),
         delta: vec![],
-        backend: "wasm".into(),
+        backend: if manifest.entry == ManifestEntry::Native { "native" } else { "wasm" }.into(),
         session: "session".parse()?,
         task: "task".parse()?,
         purpose: None,

@@ -7,7 +7,7 @@
 //! where it can't be sure.
 
 use cedar_policy::RestrictedExpression;
-use env_contracts::{Access, Assurance, Delegation, Digest, Label, Name, Source as MountSource};
+use env_contracts::{Access, Assurance, Delegation, Digest, Label, ManifestEntry, Name, Source as MountSource};
 
 use crate::facets::Facet;
 use crate::request::{Approval, Fault, LONG_LIVED, effects};
@@ -39,7 +39,7 @@ const TABLE: &[(&str, Make)] = &[
     ("secrets", |sight| words(sight.facts.contract.secrets.iter().map(|secret| secret.reference.as_str()))),
     ("long_lived_secrets", |sight| sight.long_lived_secrets()),
     ("delegation", |sight| sight.delegation()),
-    ("walls", |sight| some(Expr::new_long(i64::from(sight.facts.contract.isolation.walls.0)))),
+    ("walls", |sight| some(Expr::new_long(walls(sight.facts)))),
     ("limits", |sight| sight.limits()),
     ("delta", |sight| words(sight.delta())),
     ("bypass", |sight| yes(sight.delta().any(is_bypass))),
@@ -338,6 +338,14 @@ fn list(values: impl Iterator<Item = String>) -> Made {
 
 fn counts(fields: &[(&str, u64)]) -> Made {
     record(fields.iter().map(|(name, value)| (*name, Expr::new_long(count(*value)))).collect()).map(Some)
+}
+
+/// How many walls stand around it: none, where its agent carries it out.
+fn walls(facts: &Facts<'_>) -> i64 {
+    match facts.tool.manifest.entry {
+        ManifestEntry::Native => 0,
+        _ => i64::from(facts.contract.isolation.walls.0),
+    }
 }
 
 /// A count of ours; the largest that policy can hold stands for more.

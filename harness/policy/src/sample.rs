@@ -90,7 +90,7 @@ impl Sample {
 
     /// What the contract says anew of its effects, after it was changed.
     pub(crate) fn derive(&mut self) {
-        self.effects = DerivedEffects::of(&self.contract);
+        self.effects = self.manifest.effects_under(&self.contract);
     }
 }
 

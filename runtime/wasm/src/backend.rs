@@ -352,9 +352,9 @@ fn job(bound: Bound) -> (Job, Descriptors, Prepared) {
 fn entry(entry: ManifestEntry, name: String) -> Entry {
     match entry {
         ManifestEntry::Tool { name: own } => Entry::Tool { name: own.unwrap_or(name) },
-        // It has no component: nothing plans a run of it, and no tool of this
-        // name answers.
-        ManifestEntry::Decision => Entry::Tool { name },
+        // They have no component: nothing plans a run of them here, and no tool
+        // of this name answers.
+        ManifestEntry::Decision | ManifestEntry::Native => Entry::Tool { name },
         ManifestEntry::Export { interface, function } => Entry::Export { interface, function },
         ManifestEntry::Command { argv, stdin, env, .. } => Entry::Command {
             argv: if argv.is_empty() { vec![name] } else { argv },

@@ -39,9 +39,10 @@ impl Shipped {
         &self.name
     }
 
-    /// Whether it is a decision and no tool.
-    pub(super) fn decides(&self) -> bool {
-        [super::PLAN, super::RESULT].contains(&self.name.as_str())
+    /// Whether it is none that somebody calls by its name: a decision, or a
+    /// tool of an agent's own.
+    pub(super) fn unlisted(&self) -> bool {
+        super::unlisted().any(|name| name == self.name)
     }
 
     /// The tool, read when it is first asked for.

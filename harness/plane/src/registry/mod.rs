@@ -11,6 +11,7 @@ mod cache;
 mod cache_tests;
 mod decisions;
 mod health;
+mod natives;
 mod record;
 mod store;
 mod told;
@@ -97,8 +98,13 @@ impl Tool {
                 Problem { message: format!("`{key}` of `{}`: {}", manifest.name, problem.message), ..problem }
             })
         };
-        if manifest.entry == ManifestEntry::Decision && !builtin {
-            let message = format!("`entry` of `{}`: a decision is none that a tool can be called with", manifest.name);
+        let ours = match manifest.entry {
+            ManifestEntry::Decision => Some("a decision"),
+            ManifestEntry::Native => Some("a tool of an agent's own"),
+            _ => None,
+        };
+        if let Some(ours) = ours.filter(|_| !builtin) {
+            let message = format!("`entry` of `{}`: {ours} is none that a tool can be called with", manifest.name);
             return Err(Problem::new(Code::ManifestInvalid, message));
         }
         let input = compile("input", &manifest.input)?;
@@ -113,7 +119,7 @@ impl Registry {
     /// The built-in tools and those registered in `dir`, which may not exist
     /// yet.
     pub fn new(dir: PathBuf, builtins: Vec<Builtin>) -> Self {
-        let builtins = builtins.into_iter().chain(decisions::DECISIONS);
+        let builtins = builtins.into_iter().chain(decisions::DECISIONS).chain(natives::NATIVES);
         Self { builtins: builtins.map(Shipped::new).collect(), dir, cache: Cache::default() }
     }
 
@@ -177,7 +183,7 @@ impl Registry {
     /// `state-unavailable` if the folder can't be read.
     pub fn list(&self) -> Result<Listing, Problem> {
         let mut out = Listing::default();
-        for builtin in self.builtins.iter().filter(|builtin| !builtin.decides()) {
+        for builtin in self.builtins.iter().filter(|builtin| !builtin.unlisted()) {
             out.tools.push(self.listed(&*builtin.tool()?));
         }
         for name in self.names()? {
@@ -197,19 +203,19 @@ impl Registry {
     }
 
     /// The manifests of all that is registered, which a policy is checked with,
-    /// and of the decisions that can be asked for; a tool that can't be read is
-    /// none that could run.
+    /// of the decisions that can be asked for, and of agents' own tools; a tool
+    /// that can't be read is none that could run.
     ///
     /// # Errors
     /// `state-unavailable` if the folder can't be read.
     pub fn manifests(&self) -> Result<Vec<Manifest>, Problem> {
-        let decisions = [PLAN, RESULT].iter().filter_map(|name| name.parse::<CapabilityName>().ok());
-        let decisions = decisions.filter_map(|name| self.get(&Wanted { name, version: None }).ok());
-        let decisions: Vec<Manifest> = decisions.map(|tool| tool.manifest.clone()).collect();
+        let unlisted = unlisted().filter_map(|name| name.parse::<CapabilityName>().ok());
+        let unlisted = unlisted.filter_map(|name| self.get(&Wanted { name, version: None }).ok());
+        let unlisted: Vec<Manifest> = unlisted.map(|tool| tool.manifest.clone()).collect();
         let named = self.list()?.tools.into_iter().map(|listed| listed.capability);
         let wanted = named.map(|capability| Wanted { name: capability.name, version: Some(capability.version) });
         let tools = wanted.filter_map(|wanted| Some(self.get(&wanted).ok()?.manifest.clone()));
-        Ok(tools.chain(decisions).collect())
+        Ok(tools.chain(unlisted).collect())
     }
 
     fn builtin(&self, name: &CapabilityName) -> Option<&Shipped> {
@@ -266,13 +272,18 @@ impl Registry {
 
     /// The names that have a version, in order.
     fn all_names(&self) -> Result<BTreeSet<CapabilityName>, Problem> {
-        // Nobody calls a decision by its name.
-        let tools = self.builtins.iter().filter(|builtin| !builtin.decides());
+        // Nobody calls the others by their names.
+        let tools = self.builtins.iter().filter(|builtin| !builtin.unlisted());
         let builtins = tools.filter_map(|builtin| builtin.name().parse().ok());
         let registered = self.names()?.into_iter();
         let registered = registered.filter(|name| self.versions(name).is_ok_and(|versions| !versions.is_empty()));
         Ok(builtins.chain(registered).collect())
     }
+}
+
+/// The names of what comes with the program and is no tool that runs here.
+fn unlisted() -> impl Iterator<Item = &'static str> {
+    [PLAN, RESULT].into_iter().chain(natives::NAMES)
 }
 
 /// Whether somebody is told that there is a capability of this name.

@@ -22,6 +22,7 @@ mod halting;
 mod interrupting;
 mod journal;
 mod looking;
+mod natives;
 mod offers;
 mod output;
 mod people;
@@ -190,7 +191,7 @@ impl ActionService {
         stop: &Stop,
     ) -> Result<Submitted, Problem> {
         submission.request.validate().map_err(|error| Problem::of(&error))?;
-        let tool = self.capability(&submission.principal, &submission.request.capability)?;
+        let tool = self.runnable(&submission.principal, &submission.request.capability)?;
         let mut flight = Flight::begin(&self.parts, &submission, tool, Asks::Run)?;
         watch.begun(flight.journal.id());
         if let Some(key) = flight.action().key.clone() {
@@ -232,6 +233,9 @@ impl ActionService {
         stop: &Stop,
     ) -> Result<Submitted, Problem> {
         let action = self.same_user(principal, action)?;
+        if let Some(submitted) = self.left_to_its_agent(&action)? {
+            return Ok(submitted);
+        }
         let action = self.reaffirmed(action).await?;
         let flight = Flight::of(&self.parts, action, asking)?;
         Box::pin(self.go_on(flight, watch, stop)).await

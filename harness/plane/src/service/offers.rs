@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use env_contracts::{Assurance, Name, Problem, Verdict};
+use env_contracts::{Assurance, ManifestEntry, Name, Problem, Verdict};
 use glovebox_events::{Answered, Control, GrantScope, Matcher, Offer};
 use glovebox_policy::{Decision, Given, GivenScope, Source};
 
@@ -25,6 +25,10 @@ const RULE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The arguments that say what a program does: a grant never leaves them open.
 const COMMAND_MARK: &str = "x-glovebox-argv";
+
+/// The arguments of agents' own tools that say where they reach: no contract
+/// and no workspace does, and so a grant never leaves them open.
+const REACH: [&str; 9] = ["workspace", "cwd", "place", "hidden", "tool", "scheme", "host", "background", "unsandboxed"];
 
 impl ActionService {
     /// Once, what policy would honour for more than once, and no.
@@ -89,6 +93,8 @@ impl ActionService {
 fn like(tool: &Tool, ready: &Ready) -> Matcher {
     let plan = &ready.bound.plan;
     let properties = tool.manifest.input.get("properties").and_then(serde_json::Value::as_object);
+    let native = tool.manifest.entry == ManifestEntry::Native;
+    let reach = |name: &String| native && REACH.contains(&name.as_str());
     let marked = |name: &String| {
         properties
             .and_then(|all| all.get(name))
@@ -96,7 +102,7 @@ fn like(tool: &Tool, ready: &Ready) -> Matcher {
             .is_some_and(|mark| *mark == true)
     };
     let values = ready.planned.arguments.value().as_object();
-    let fixed = values.into_iter().flatten().filter(|(name, _)| marked(name));
+    let fixed = values.into_iter().flatten().filter(|(name, _)| marked(name) || reach(name));
     Matcher::Capability {
         capability: plan.capability.clone(),
         artifact: plan.artifact.clone(),

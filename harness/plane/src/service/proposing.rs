@@ -115,6 +115,10 @@ impl ActionService {
             let problem = Problem::new(Code::Usage, message);
             return Err(Refusal::new(OutcomeKind::Unsupported, problem).into());
         }
+        if tool.manifest.entry == ManifestEntry::Native && !action.asks.runs() {
+            let problem = super::natives::no_permission(&tool.manifest.capability());
+            return Err(Refusal::new(OutcomeKind::Unsupported, problem).into());
+        }
         let asked = Asked {
             tool: &tool,
             request: &flight.kept.request,
@@ -145,6 +149,9 @@ impl ActionService {
     pub(super) fn possible(&self, flight: &Flight, edit: &Edit) -> Result<(), Problem> {
         let kept = flight.kept.clone().edited(edit.clone());
         let action = flight.action();
+        if flight.tool()?.manifest.entry == ManifestEntry::Native {
+            return Err(super::natives::no_edit(&action.capability));
+        }
         let asked = Asked {
             tool: flight.tool()?,
             request: &kept.request,

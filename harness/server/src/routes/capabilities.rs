@@ -4,7 +4,7 @@ use axum::extract::{Request, State};
 use axum::routing::{get, post};
 use env_contracts::{Contract, Manifest, Wanted};
 use glovebox_plane::{Explained, Found, Health};
-use glovebox_runtime::{ContractReport, derived_effects};
+use glovebox_runtime::ContractReport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -81,8 +81,8 @@ struct Capability {
 }
 
 async fn one(caller: Caller, In(wanted): In<Wanted>) -> Answered<Json<Capability>> {
-    let tool = caller.service.capability(&caller.principal, &wanted)?;
-    let effects = derived_effects(&tool.manifest.contract);
+    let tool = caller.service.runnable(&caller.principal, &wanted)?;
+    let effects = tool.manifest.effects_under(&tool.manifest.contract);
     let health = caller.service.registry().health(&tool);
     Ok(Json(Capability { manifest: tool.manifest.clone(), effects, builtin: tool.builtin, health }))
 }

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use env_contracts::{Code, Manifest, ManifestEntry, Problem, Then, Wanted};
 use glovebox_plane::{Health, Tool};
-use glovebox_runtime::derived_effects;
 use serde_json::{Value, json};
 
 use crate::commands::printed;
@@ -33,7 +32,7 @@ fn as_json(tool: &Tool, health: &Health, accepted: bool) -> std::io::Result<()> 
         "builtin": tool.builtin,
         "accepted": accepted,
         "health": health,
-        "effects": { "derived": derived_effects(&tool.manifest.contract), "declared": tool.manifest.effects },
+        "effects": { "derived": tool.manifest.effects_under(&tool.manifest.contract), "declared": tool.manifest.effects },
         "manifest": tool.manifest,
     }))
 }
@@ -64,7 +63,7 @@ fn as_text(tool: &Tool, health: &Health, accepted: bool) -> std::io::Result<()> 
         table.write(out, "  ")?;
     }
 
-    let effects = format!("{:?}", derived_effects(contract)).to_lowercase();
+    let effects = format!("{:?}", tool.manifest.effects_under(contract)).to_lowercase();
     writeln!(out, "\nContract (what it may change, derived: {effects})")?;
     let mut table = Table::default();
     for clause in contract.clauses() {
@@ -77,6 +76,7 @@ fn as_text(tool: &Tool, health: &Health, accepted: bool) -> std::io::Result<()> 
     let kind = match &tool.manifest.entry {
         ManifestEntry::Tool { .. } => "tool component".to_owned(),
         ManifestEntry::Decision => "decision".to_owned(),
+        ManifestEntry::Native => "tool of an agent's own".to_owned(),
         ManifestEntry::Command { .. } => "command".to_owned(),
         ManifestEntry::Export { interface, function } => {
             let place = interface.iter().chain([function]).map(|name| escaped_line(name)).collect::<Vec<_>>();
