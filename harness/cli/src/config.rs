@@ -123,6 +123,7 @@ impl fmt::Display for Origin {
 }
 
 /// The values in force.
+#[derive(Clone)]
 pub(crate) struct Config {
     values: BTreeMap<&'static str, (String, Origin)>,
 }

@@ -15,6 +15,7 @@ use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
 use crate::commands::files::MAX_TEXT;
 use crate::config::{Config, Count, Origin, trusted};
+use crate::native::{LetGo, Native};
 use crate::nobody::Nobody;
 use crate::places::{Places, protect};
 use crate::registered::Registered;
@@ -109,6 +110,27 @@ pub(crate) fn service(config: &Config, slots: u32) -> Result<ActionService, Prob
     places.set_aside();
     let policy = policy(config, &places, &registry)?;
     service_at(places, registry, config, slots, Arc::new(policy), profiles::load(config)?.unwrap_or_default())
+}
+
+/// The service that lets an agent go ahead with what it does by itself. It is the
+/// only one with that backend: everywhere else nobody would go ahead. It runs
+/// tools only where one of them reviews what people would be asked about.
+///
+/// # Errors
+/// Those of the parts.
+pub(crate) fn letting_go(config: &Config, let_go: LetGo) -> Result<ActionService, Problem> {
+    let places = Places::of(config);
+    let registry = registry(&places);
+    places.make()?;
+    places.set_aside();
+    let policy = Arc::new(policy(config, &places, &registry)?);
+    let mut backends: Vec<Arc<dyn Backend>> = vec![Arc::new(Native(let_go))];
+    if !policy.current().reviewers().is_empty() {
+        backends.push(Arc::new(wasm(config, &places, 1)?));
+    }
+    let (ceiling, store) = (ceiling(config)?, open_store(&places)?);
+    let profiles = profiles::load(config)?.unwrap_or_default();
+    Assembly { places, registry, backends, ceiling, policy, profiles, store }.of(config, &tenant())
 }
 
 /// The same for what a person tries here, with the shipped policy.

@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod house;
 mod keyboard;
+mod native;
 mod nobody;
 mod places;
 mod print;
@@ -40,6 +41,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error),
     };
+    // Before anything can go wrong: whatever does must stop the agent.
+    if let Command::Hook(args) = &cli.command
+        && args.command.is_none()
+        && !args.inside
+    {
+        return commands::hook::guard(args);
+    }
     let (path, json) = (cli.command.path(), cli.command.json());
     match dispatch(cli) {
         Ok(code) => code,
@@ -118,6 +126,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Webhook(command) => commands::webhook::run(command, &config),
         Command::Token(command) => commands::token::run(command, &config),
         Command::Mcp(args) => commands::mcp::run(&args, &config),
+        Command::Hook(args) => commands::hook::run(&args, &config),
         Command::Stop(args) => commands::stop::run(&args, &config),
         Command::Tool(command) => commands::tool::run(command, &config),
         Command::Contract(command) => commands::contract::run(command, &config),

@@ -83,6 +83,11 @@ impl Places {
         self.state.join("serve.json")
     }
 
+    /// Which agents are connected here, as a lock that each of them shares.
+    pub(crate) fn agents(&self) -> PathBuf {
+        self.state.join("agents")
+    }
+
     /// Browsers that logged in.
     pub(crate) fn logins(&self) -> PathBuf {
         self.state.join("logins.toml")

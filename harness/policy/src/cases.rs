@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use env_contracts::{
-    Access, ApprovalNeed, Assurance, ClausePath, Contract, Digest, EffectClass, Egress, HostPattern,
-    Inject, Label, Manifest, ManifestEntry, Mount, Name, Principal, Secret, Source as MountSource, Span, Verdict,
-    Version, Wanted,
+    Access, ApprovalNeed, Assurance, ClausePath, Contract, Digest, EffectClass, Egress, HostPattern, Inject, Label,
+    Manifest, ManifestEntry, Mount, Name, Principal, Secret, Source as MountSource, Span, Verdict, Version, Wanted,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

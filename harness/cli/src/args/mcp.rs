@@ -24,6 +24,11 @@ pub(crate) struct McpArgs {
     /// The session, which is its one task too. Absent: a new one.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<Id>,
+    /// Start no server for the people who decide, where none runs on this state
+    /// folder. One that was started goes on when this ends, and ends by itself
+    /// once no agent is connected and nothing has waited for a person for a while.
+    #[arg(long)]
+    pub(crate) no_serve: bool,
     /// What it is for: people who decide see it, and policy.
     #[arg(long, value_name = "TEXT")]
     pub(crate) purpose: Option<String>,

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod hook;
 mod loops;
 mod mcp;
 mod operate;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use hook::*;
 pub(crate) use loops::*;
 pub(crate) use mcp::*;
 pub(crate) use operate::*;
@@ -150,6 +152,8 @@ pub(crate) enum Command {
     Db(DbCommand),
     /// Serve the tools to an agent that speaks MCP, on standard input and output.
     Mcp(McpArgs),
+    /// Decide on what an agent does with tools of its own.
+    Hook(HookArgs),
     /// Stop everything, or let it go on.
     Stop(StopArgs),
     /// See what this host can enforce of a contract.
@@ -202,6 +206,7 @@ impl Command {
             Self::Audit(command) => command.path(),
             Self::Db(command) => command.path(),
             Self::Mcp(_) => "mcp",
+            Self::Hook(args) => args.path(),
             Self::Stop(_) => "stop",
             Self::Contract(ContractCommand::Check { .. }) => "contract check",
             Self::Artifacts(command) => command.path(),
@@ -244,7 +249,12 @@ impl Command {
             | Self::Doctor(DoctorArgs { json }) => *json,
             Self::Artifacts(command) => command.json(),
             // Standard output is the protocol's.
-            Self::Serve(_) | Self::Mcp(_) | Self::Explain(_) | Self::Completions(_) | Self::Reference(_) => false,
+            Self::Serve(_)
+            | Self::Mcp(_)
+            | Self::Hook(_)
+            | Self::Explain(_)
+            | Self::Completions(_)
+            | Self::Reference(_) => false,
         }
     }
 }

@@ -26,6 +26,10 @@ pub(crate) struct ServeArgs {
     /// unless `:write` follows. May be given several times.
     #[arg(long, value_name = "NAME=DIR[:write]")]
     pub(crate) workspace: Vec<String>,
+    /// It was started for agents: it belongs to no terminal, and ends when it is
+    /// needed no more. For our own use.
+    #[arg(long, hide = true)]
+    pub(crate) for_agents: bool,
 }
 
 #[derive(Debug, Args)]

@@ -11,12 +11,10 @@ use env_contracts::{Code, Id, Problem};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use glovebox_mcp::{Door, DoorParts, InboxUrl, Party, StateKey, WAIT, Workspace};
 use glovebox_plane::{ActionService, Asking, IdSource as _, TaskContext, TimeOrderedIds};
-use glovebox_runtime::{SystemClock, io_problem, read_plain};
+use glovebox_runtime::{SystemClock, io_problem};
 use rustix::fs::OFlags;
-use rustix::process::{Pid, test_kill_process};
-use serde::Deserialize;
 
-use super::run;
+use super::{run, running};
 use crate::args::{AskMode, McpArgs};
 use crate::config::Config;
 use crate::places::Places;
@@ -26,15 +24,16 @@ use crate::{house, who};
 /// How many actions one client has under way: agents call some tools at once.
 const SLOTS: u32 = 16;
 
-/// The longest address that a server says, in bytes.
-const MAX_SERVED: u64 = 4096;
-
 pub(crate) fn run(args: &McpArgs, config: &Config) -> Result<ExitCode, Problem> {
     let service = house::service(config, SLOTS)?;
     let places = Places::of(config);
     let party = party(args, config)?;
     let key = StateKey::new(key(&places.door_key())?);
     introduce(&party);
+    let _here = running::Here::say(&places)?;
+    if !args.no_serve {
+        running::find_or_start(config, Places::of(config));
+    }
     let door = Door::new(DoorParts {
         service: service.clone(),
         clock: Arc::new(SystemClock),
@@ -109,24 +108,10 @@ fn introduce(party: &Party) {
     let _ = writeln!(anstream::stderr().lock(), "{}", escaped_line(&line));
 }
 
-/// What a running server says of itself.
-#[derive(Deserialize)]
-struct Served {
-    url: String,
-    pid: i32,
-}
-
 /// Where a person decides: the inbox of the server that runs over this state
 /// folder, if one does.
-fn inbox(places: Places) -> InboxUrl {
-    Arc::new(move |approval: &Id| {
-        let text = read_plain(&places.serving(), MAX_SERVED).ok()?;
-        let served: Served = serde_json::from_str(&text).ok()?;
-        // Another process may have its number by now: then the page is not found,
-        // and the command that is named beside it works.
-        test_kill_process(Pid::from_raw(served.pid)?).ok()?;
-        Some(format!("{}/inbox/approvals/{approval}", served.url.trim_end_matches('/')))
-    })
+pub(super) fn inbox(places: Places) -> InboxUrl {
+    Arc::new(move |approval: &Id| running::url(&places).map(|url| format!("{url}/inbox/approvals/{approval}")))
 }
 
 /// The key of this state folder, made when it is first needed.

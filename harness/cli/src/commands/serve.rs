@@ -6,15 +6,20 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use env_contracts::{Code, Name, Problem, Span};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use glovebox_events::ActionState;
 use glovebox_plane::TimeOrderedIds;
 use glovebox_runtime::SystemClock;
-use glovebox_server::{FIRST_RETRY, Front, Listeners, Logs, Parts, Server, Settings, TlsFiles, Webhooks, Workspace};
+use glovebox_server::{
+    FIRST_RETRY, Front, Listeners, Logs, Parts, Server, Settings, Tenants as _, TlsFiles, Webhooks, Workspace,
+};
+use glovebox_store::ActionFilter;
 use serde::{Deserialize, Serialize};
 
-use super::{printed, run};
+use super::{printed, run, running};
 use crate::args::{InboxArgs, ServeArgs};
 use crate::config::{Config, Count};
 use crate::house::AllTenants;
@@ -35,6 +40,11 @@ struct Found {
 
 pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Problem> {
     who::person(&config)?;
+    if args.for_agents {
+        // What ends the terminal, or the agent's program, does not end it. Where it
+        // can't be, it ends with them.
+        let _ = rustix::process::setsid();
+    }
     let places = Places::of(&config);
     places.make()?;
     let mut settings = settings(args, &config)?;
@@ -45,7 +55,7 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
     let slots = config.get::<Count>("admission.actions").0;
     let (credentials, approvers) = (house::credentials_path(&config), house::approvers_path(&config));
     let webhooks = Webhooks { list: house::webhooks_path(&config), state: places.webhooks(), first_retry: FIRST_RETRY };
-    let tenants = Arc::new(AllTenants::new(config, slots)?);
+    let tenants = Arc::new(AllTenants::new(config.clone(), slots)?);
     let mcp_key = super::mcp::key(&places.door_key())?;
     let runtime = house::tokio_runtime()?;
     let served = runtime.block_on(async {
@@ -54,7 +64,7 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
         let url = listeners.url(&settings.hosts).unwrap_or_default();
         settings.url.clone_from(&url);
         let server = Server::new(Parts {
-            tenants,
+            tenants: tenants.clone(),
             own: who::principal(),
             credentials,
             logins: places.logins(),
@@ -69,6 +79,13 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
         let found = Found { url: url.clone(), socket: socket.clone(), pid: std::process::id() };
         let _note = Note::leave(places.serving(), &found)?;
         say(&server, &url, &socket)?;
+        let needed = args.for_agents.then(|| tenants.clone());
+        let ending = async {
+            tokio::select! {
+                () = ending => {}
+                () = unneeded(needed, Places::of(&config)) => {}
+            }
+        };
         Box::pin(server.serve(listeners, ending)).await
     });
     runtime.shutdown_background();
@@ -126,6 +143,36 @@ fn say(server: &Server, url: &str, socket: &Path) -> Result<(), Problem> {
         let _ = writeln!(err, "log in at {url}/login with the code {code}, once, within ten minutes");
     }
     Ok(())
+}
+
+/// How often a server that was started for agents looks whether it is needed.
+const LOOK: Duration = Duration::from_secs(15);
+
+/// How long it goes on when it is not: who restarts an agent, or looks at what
+/// became of an answer, finds it there.
+const UNNEEDED: Duration = Duration::from_secs(600);
+
+/// Comes when a server that was started for agents is needed no more: no agent
+/// is there, nothing runs, and nothing waits for a person.
+async fn unneeded(tenants: Option<Arc<AllTenants>>, places: Places) {
+    let Some(tenants) = tenants else { return std::future::pending().await };
+    let mut idle = Duration::ZERO;
+    while idle < UNNEEDED {
+        tokio::time::sleep(LOOK).await;
+        idle = if running::Here::anybody(&places) || waits(&tenants).unwrap_or(true) {
+            Duration::ZERO
+        } else {
+            idle + LOOK
+        };
+    }
+}
+
+/// Whether anything that was asked for has not ended.
+fn waits(tenants: &AllTenants) -> Result<bool, Problem> {
+    let service = tenants.service(&house::tenant())?.overseeing();
+    let states = vec![ActionState::WaitingApproval, ActionState::Running];
+    let open = ActionFilter { states, limit: 1, ..ActionFilter::default() };
+    Ok(!service.actions(&who::principal(), open)?.items.is_empty())
 }
 
 /// Comes when the process is told to end.

@@ -6,7 +6,9 @@
 mod artifacts;
 mod audit;
 mod bad_input;
+mod clients;
 mod decisions;
+mod hook;
 mod host;
 mod main_job;
 mod mcp;

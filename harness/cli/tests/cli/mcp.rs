@@ -20,7 +20,12 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn start(house: &House, args: &[&str]) -> Self {
         let mut command = house.command();
-        command.arg("mcp").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(["mcp", "--no-serve"])
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (write, read) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let mut client = Self { child, write, read, asked: 0 };
@@ -38,7 +43,7 @@ impl Client {
     }
 
     /// A request and its answer. Every line must be one of the protocol's.
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
         self.asked += 1;
         self.say(&json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params }));
         let mut line = String::new();

@@ -13,8 +13,7 @@ use glovebox_events::{Action, ApprovalState, Asks};
 use glovebox_runtime::Stop;
 use glovebox_store::ApprovalFilter;
 
-use super::flight::{Flight, Halt};
-use super::halting::problem_of;
+use super::flight::Flight;
 use super::{ActionService, Submission, Submitted};
 use crate::planning::NATIVE;
 use crate::registry::Tool;
