@@ -65,6 +65,25 @@ checked_text!(
     }
 );
 
+impl CapabilityName {
+    /// Any text as the words of a name: lower case, joined by `.` or `-`.
+    /// `None` where it has no letter and no digit.
+    pub fn slug(text: &str) -> Option<String> {
+        let mut name = String::new();
+        for c in text.to_lowercase().chars() {
+            match c {
+                'a'..='z' | '0'..='9' => name.push(c),
+                // Joined once, and never at the start.
+                '.' if !name.is_empty() && !name.ends_with(['.', '-']) => name.push('.'),
+                _ if !name.is_empty() && !name.ends_with(['.', '-']) => name.push('-'),
+                _ => {}
+            }
+        }
+        name.truncate(name.trim_end_matches(['.', '-']).len());
+        (!name.is_empty()).then_some(name)
+    }
+}
+
 checked_text!(
     /// A version: `major.minor.patch`, optionally `-pre.release`.
     Version, "Version", "^[0-9]+\\.[0-9]+\\.[0-9]+(-[0-9A-Za-z.-]+)?$", |text| {

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    CapabilityName, CapabilityRef, Code, Contract, ContractError, DerivedEffects, Diagnose, Name, Rate, Version,
+    CapabilityName, CapabilityRef, Code, Contract, ContractError, DerivedEffects, Diagnose, ManifestEntry, Name, Rate,
+    Version,
 };
 
 /// The longest description, in bytes: it is sent to a model with every list.
@@ -19,6 +20,13 @@ const MAX_DESCRIPTION: usize = 4096;
 /// The most capabilities that one can require: each is looked at before every
 /// call.
 const MAX_REQUIRES: usize = 16;
+
+/// The longest address of a server, in bytes: longer ones are no addresses of
+/// endpoints.
+const MAX_URL: usize = 2048;
+
+/// The longest name of a tool at its own server, in bytes: the protocol's.
+const MAX_FOREIGN_NAME: usize = 128;
 
 /// The version tag of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -85,77 +93,6 @@ pub struct Manifest {
     pub examples: Vec<Example>,
     /// What its surroundings must be.
     pub contract: Contract,
-}
-
-/// How a tool is called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum ManifestEntry {
-    /// Through the `glovebox:tool/tool` interface.
-    Tool {
-        /// The tool's name inside the component. Absent: the capability's.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
-    },
-    /// As a command.
-    Command {
-        /// The arguments, program name first. `{FIELD}` is replaced by that
-        /// argument's value; an element that is nothing but `{FIELD}` is left
-        /// out where the argument is absent.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        argv: Vec<String>,
-        /// What stands on standard input.
-        #[serde(default)]
-        stdin: Stdin,
-        /// What standard output is.
-        #[serde(default)]
-        result: ResultFormat,
-        /// The environment, complete.
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        env: BTreeMap<String, String>,
-    },
-    /// Through a function that the component exports with types of its own.
-    /// Arguments and result are its WIT types as JSON.
-    Export {
-        /// The interface that it stands in, as the component exports it, such
-        /// as `example:calc/ops@1.0.0`. Absent: the component itself.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        interface: Option<String>,
-        /// The function's name.
-        function: String,
-    },
-    /// Not at all: nothing runs, and a decision is all that is asked for. Only
-    /// capabilities that come with Glovebox are called so.
-    Decision,
-    /// Not here: an agent's own process carries it out, and nothing contains
-    /// it. Whether it may is all that is asked. Only capabilities that come with
-    /// Glovebox are called so.
-    Native,
-}
-
-/// What stands on a command's standard input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stdin {
-    /// The arguments, as one JSON document.
-    #[default]
-    Args,
-    /// The argument named `stdin`, as the text that it is: a script for an
-    /// interpreter. Nothing where it is absent.
-    Argument,
-    /// Nothing.
-    None,
-}
-
-/// What a command's standard output is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ResultFormat {
-    /// One JSON document.
-    #[default]
-    Json,
-    /// Text, which is the result as it stands.
-    Text,
 }
 
 /// What a tool does to the world, as its author declares it. It may claim more
@@ -376,6 +313,10 @@ impl Manifest {
                 "entry.interface",
                 "leave it out or name it",
             )?;
+        }
+        if let ManifestEntry::Mcp { url, tool, .. } = &self.entry {
+            ensure((1..=MAX_URL).contains(&url.len()), "entry.url", "name the server's address")?;
+            ensure((1..=MAX_FOREIGN_NAME).contains(&tool.len()), "entry.tool", "name the tool as its server does")?;
         }
         if let ManifestEntry::Command { argv, env, .. } = &self.entry {
             ensure(argv.len() <= 256, "entry.argv", "at most 256 arguments")?;

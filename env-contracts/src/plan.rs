@@ -107,6 +107,21 @@ pub struct BoundFacts {
     /// Host folders, by guest path: device and inode.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<GuestPath, (u64, u64)>,
+    /// What a server that has the tool says of it now, where that is not what
+    /// was registered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drifted: Option<Drifted>,
+}
+
+/// A tool that is not what was registered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drifted {
+    /// The sha256 of all that its server says of it now.
+    pub sha256: Digest,
+    /// What differs, for people. The server's words are escaped, and cut only
+    /// where it is said.
+    pub changed: Vec<String>,
 }
 
 /// Which folder a workspace is.

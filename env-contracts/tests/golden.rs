@@ -34,6 +34,7 @@ fn golden_files_are_read_and_written_without_loss() {
     survives::<Observation>("observation.failed.v1.json");
     survives::<Observation>("observation.verified.v1.json");
     survives::<Artifact>("artifact.v1.json");
+    survives::<BoundFacts>("facts.drifted.v1.json");
     survives::<Problem>("problem.v1.json");
 }
 
@@ -51,6 +52,7 @@ fn golden_files_in_toml_are_read_without_loss() {
     survives("tool.v1.toml", Manifest::from_toml);
     survives("tool.command.v1.toml", Manifest::from_toml);
     survives("tool.export.v1.toml", Manifest::from_toml);
+    survives("tool.mcp.v1.toml", Manifest::from_toml);
     survives("tool.classes.v1.toml", Manifest::from_toml);
     survives("tool.registry.v1.toml", Manifest::from_toml);
     survives("tool.followups.v1.toml", Manifest::from_toml);
@@ -90,6 +92,10 @@ fn every_part_of_a_plan_is_in_its_intent() {
     changed(&|_, facts| facts.inputs.clear());
     changed(&|_, facts| facts.paths.clear());
     changed(&|_, facts| facts.workspace = None);
+    changed(&|_, facts| {
+        let sha256 = env_contracts::Digest::of(b"now");
+        facts.drifted = Some(env_contracts::Drifted { sha256, changed: Vec::new() });
+    });
     // The intent is "the same thing again"; the plan is "this one, once".
     let again = Plan { revision: plan.revision + 1, ..plan.clone() };
     assert_eq!(again.intent(&facts), intent);

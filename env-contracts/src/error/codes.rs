@@ -135,6 +135,14 @@ codes! {
     WebhookTarget = "webhook-target", exit 2, http 400, retry false, "name a public https address; `--allow-private` lets one webhook call addresses of your own";
     /// The receiver of a webhook did not take what was sent.
     WebhookFailed = "webhook-failed", exit 2, http 502, retry true, "the message says what came back; look at the receiver's log";
+    /// The address of an MCP server is none that may be called: it is not https, or leads into this host or a private network without being named so.
+    UpstreamAddress = "upstream-address", exit 2, http 400, retry false, "name the server's https address; one of this host or a private network is named as the number it has, or with `--private`";
+    /// The file with what is sent along to an MCP server is missing, has another form, or could be read by others.
+    UpstreamHeader = "upstream-header", exit 2, http 500, retry false, "write lines `NAME: VALUE`, or the token alone for a bearer file, for its owner alone (`chmod 600 FILE`)";
+    /// An MCP server speaks no revision of the protocol that is spoken here, or says what can't be taken.
+    UpstreamInvalid = "upstream-invalid", exit 2, http 502, retry false, "the message says what came; ask who runs the server";
+    /// An MCP server can't be reached, leads elsewhere, or lets nobody in who brings what was sent along.
+    UpstreamUnreachable = "upstream-unreachable", exit 44, http 502, retry true, "the message says what came; look whether the server runs, and at what is sent along to it";
     /// The file of a signing key is missing or not valid, or others could read or have written it.
     KeyInvalid = "key-invalid", exit 2, http 500, retry false, "name the file that was made with the key; what was signed with a lost key stays verifiable with its public half";
     /// No action of that id exists here, or it is not yours to see.

@@ -41,6 +41,10 @@ impl Backend for Native {
         NATIVE
     }
 
+    fn takes(&self, entry: &ManifestEntry) -> bool {
+        *entry == ManifestEntry::Native
+    }
+
     /// It enforces nothing, and so no contract is planned onto it.
     fn enforce(&self, _: &Clause<'_>) -> Enforcement {
         Enforcement::refused("nothing runs here that could be held to it", "another backend")

@@ -7,6 +7,9 @@
 //! its client lists and calls them; and the ways in which a client waits for a
 //! person.
 //!
+//! The other way round, [`upstream`] has the tools of MCP servers elsewhere as
+//! capabilities.
+//!
 //! What it is not: it decides nothing, keeps nothing and runs nothing itself. It
 //! knows no engine, no SQL and no server. Who asks is what its channel says,
 //! never what a message does.
@@ -34,6 +37,7 @@ mod state;
 mod stdio;
 mod tasks;
 mod tools;
+pub mod upstream;
 
 pub use call::Received;
 pub use door::{Door, DoorParts, InboxUrl, WAIT};

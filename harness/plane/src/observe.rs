@@ -41,7 +41,12 @@ impl From<Problem> for Refusal {
             Code::Drift => OutcomeKind::Drift,
             Code::Busy | Code::RateLimited => OutcomeKind::Busy,
             Code::LimitHit => OutcomeKind::LimitHit,
-            Code::BackendUnavailable | Code::IsolationUnavailable => OutcomeKind::BackendUnavailable,
+            Code::BackendUnavailable
+            | Code::IsolationUnavailable
+            | Code::UpstreamUnreachable
+            | Code::UpstreamInvalid
+            | Code::UpstreamAddress
+            | Code::UpstreamHeader => OutcomeKind::BackendUnavailable,
             Code::Interrupted => OutcomeKind::Interrupted,
             Code::ContractUnsatisfied
             | Code::ContractInvalid
@@ -227,6 +232,11 @@ pub(crate) fn outcome(end: &End, tool: &Tool) -> Outcome {
             failed(OutcomeKind::Interrupted, Code::Interrupted, "the action was interrupted".into()).which("run")
         }
         End::Refused(problem) => Refusal::from(problem.clone()).0,
+        End::Lost(text) => {
+            let problem = Problem::new(Code::Unknown, text.clone())
+                .with_help("look whether it took effect, before it is done again");
+            Outcome::failed(OutcomeKind::Unknown, problem).which("lost")
+        }
         End::HostFailed(text) => failed(OutcomeKind::BackendError, Code::BackendError, text.clone()),
         End::Violation(text) => failed(OutcomeKind::SandboxViolation, Code::SandboxViolation, text.clone()),
     }

@@ -138,8 +138,10 @@ pub(crate) fn filled_entry(entry: &ManifestEntry, arguments: &Value) -> Manifest
             result: *result,
             env: env.clone(),
         },
-        ManifestEntry::Tool { .. } | ManifestEntry::Export { .. } | ManifestEntry::Decision | ManifestEntry::Native => {
-            entry.clone()
-        }
+        ManifestEntry::Tool { .. }
+        | ManifestEntry::Export { .. }
+        | ManifestEntry::Mcp { .. }
+        | ManifestEntry::Decision
+        | ManifestEntry::Native => entry.clone(),
     }
 }

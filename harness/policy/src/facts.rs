@@ -39,7 +39,8 @@ pub struct Facts<'a> {
     /// What is known of the contract's secrets. One that is missing here lives
     /// for ever, as far as policy is concerned.
     pub secrets: &'a [SecretFact<'a>],
-    /// Whether the requester wants a person to decide in any case.
+    /// Whether a person has to decide in any case: the requester wants it, or
+    /// the tool is not what was registered.
     pub always_ask: bool,
     /// The answer of a person or grant. `None` on the first evaluation.
     pub approval: Option<Given<'a>>,

@@ -277,7 +277,7 @@ impl PolicySet {
             .for_people
             .extend(unnamed.iter().map(|clause| format!("it asks beyond the tool's contract: {clause}")));
         if facts.always_ask {
-            decision.for_people.push("the requester wants a person to decide".into());
+            decision.for_people.push("a person has to decide on it, whatever the rules say".into());
         }
         if decision.for_people.is_empty() {
             decision.for_people.push("no rule permits this without an approval".into());

@@ -35,6 +35,7 @@ mod state;
 mod table;
 mod telemetry;
 mod tls;
+mod upstream;
 
 use std::time::Duration;
 
@@ -48,6 +49,7 @@ pub use push::{FIRST_RETRY, WebhookFailure, WebhookStatus, Webhooks, check_webho
 pub use state::{Parts, Settings, Tenants, Workspace};
 pub use telemetry::{LogForm, LogLevel, Logs};
 pub use tls::TlsFiles;
+pub use upstream::Ways;
 
 use auth::{Identity, Reached};
 use state::App;

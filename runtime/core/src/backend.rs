@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use env_contracts::{BoundFacts, Clause, Code, Content, Contract, Degrade, Digest, Enforced, Plan, Problem};
+use env_contracts::{
+    BoundFacts, Clause, Code, Content, Contract, Degrade, Digest, Drifted, Enforced, Evidence, ManifestEntry, Plan,
+    Problem,
+};
 
 use crate::bind::Files;
 use crate::job::{End, FrameSink, JobUsage};
@@ -28,6 +31,12 @@ pub trait Backend: Send + Sync {
     /// Pure: it looks at no file of the request's.
     fn enforce(&self, clause: &Clause<'_>) -> Enforcement;
 
+    /// Whether it is a backend for what is called so. What a server elsewhere or
+    /// an agent's own process runs is for none that has artifacts to run.
+    fn takes(&self, entry: &ManifestEntry) -> bool {
+        !matches!(entry, ManifestEntry::Mcp { .. } | ManifestEntry::Native)
+    }
+
     /// Makes the artifact ready: compiles or pulls, from a cache if it can.
     /// A job of its own, single-flight per digest, before any authority is
     /// consumed. `progress` gets a line for people now and then.
@@ -38,6 +47,12 @@ pub trait Backend: Send + Sync {
         progress: &'a (dyn Fn(&str) + Send + Sync),
     ) -> BoxFuture<'a, Result<Prepared, Problem>>;
 
+    /// What making it ready found that no plan knows: it becomes part of what
+    /// was bound.
+    fn found(&self, _prepared: &Prepared) -> Found {
+        Found::default()
+    }
+
     /// Executes. Always returns a report: what goes wrong is in it.
     fn run(&self, cleared: Cleared, ports: Ports) -> BoxFuture<'_, RunReport>;
 
@@ -47,6 +62,16 @@ pub trait Backend: Send + Sync {
     fn never_blocks(&self) -> bool {
         false
     }
+}
+
+/// What making an artifact ready found.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// How it differs from what was registered. A person decides then,
+    /// whatever the rules say.
+    pub drifted: Option<Drifted>,
+    /// What it rests on, for a verifier.
+    pub evidence: Vec<Evidence>,
 }
 
 /// A backend's own form of a ready artifact.
@@ -60,7 +85,7 @@ pub struct Registered {
     /// Where its bytes are.
     pub bytes: ArtifactBytes,
     /// What to call in it.
-    pub entry: env_contracts::ManifestEntry,
+    pub entry: ManifestEntry,
     /// The name that a tool entry without one of its own uses.
     pub name: String,
 }

@@ -221,6 +221,9 @@ pub enum End {
     /// The component can't be run here at all: what it imports is not
     /// granted, or it does not export the entry.
     Refused(env_contracts::Problem),
+    /// What does the work elsewhere was not heard of again, and whether it did
+    /// it is not known. The text says how.
+    Lost(String),
     /// The engine or the host failed; not the guest's fault.
     HostFailed(String),
     /// The second wall stopped it: something in the cell did what the engine

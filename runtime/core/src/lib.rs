@@ -44,8 +44,8 @@ mod problem;
 pub use admission::{Admission, Budgets, Room};
 pub use authority::{Authority, Permit, Runtime};
 pub use backend::{
-    ArtifactBytes, Backend, Bound, BoxFuture, Cleared, Enforcement, Ports, Prepared, Registered, RunReport, Stop,
-    enforcement_report,
+    ArtifactBytes, Backend, Bound, BoxFuture, Cleared, Enforcement, Found, Ports, Prepared, Registered, RunReport,
+    Stop, enforcement_report,
 };
 pub use ceiling::{DEFAULT_CEILING, default_ceiling};
 pub use clock::{Clock, Instant, SystemClock};

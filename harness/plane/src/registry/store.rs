@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Problem, Version};
+use env_contracts::{CapabilityName, CapabilityRef, Code, Digest, Manifest, ManifestEntry, Problem, Version};
 use glovebox_runtime::{ArtifactBytes, Instant, io_problem, private_dir};
 
 use super::cache::Stamp;
@@ -22,7 +22,15 @@ pub enum Added {
 }
 
 const MANIFEST: &str = "tool.toml";
-const COMPONENT: &str = "component.wasm";
+
+/// The file of a tool's artifact.
+fn artifact(manifest: &Manifest) -> &'static str {
+    match manifest.entry {
+        // What its server said of it when it was registered.
+        ManifestEntry::Mcp { .. } => "upstream.json",
+        _ => "component.wasm",
+    }
+}
 
 /// The folder of records: no capability can have this name, and no version
 /// the name of a file in it.
@@ -56,12 +64,8 @@ impl Registry {
             return Err(Problem::new(Code::ToolReserved, format!("`{}` is a built-in tool", capability.name)));
         }
         // Schemas are checked before anything is written.
-        let tool = Tool::new(
-            manifest,
-            Digest::of(component),
-            ArtifactBytes::File(self.place(&capability).join(COMPONENT)),
-            false,
-        )?;
+        let place = self.place(&capability).join(artifact(&manifest));
+        let tool = Tool::new(manifest, Digest::of(component), ArtifactBytes::File(place), false)?;
         let record = Record {
             schema: RecordSchema::V1,
             capability: capability.clone(),
@@ -81,7 +85,7 @@ impl Registry {
             Some(ArtifactBytes::File(path)) => Some(path.as_path()),
             _ => None,
         };
-        self.write(&capability, manifest_text, (component, shared), &record, known.is_some())?;
+        self.write(&tool.manifest, manifest_text, (component, shared), &record, known.is_some())?;
         Ok((tool, Added::New))
     }
 
@@ -151,7 +155,9 @@ impl Registry {
         if Digest::of(text.as_bytes()) != record.manifest {
             return Err(damaged(format!("the manifest of `{capability}` was changed after it was registered")));
         }
-        Tool::new(parse(&text)?, record.artifact, ArtifactBytes::File(place.join(COMPONENT)), false)
+        let manifest = parse(&text)?;
+        let bytes = ArtifactBytes::File(place.join(artifact(&manifest)));
+        Tool::new(manifest, record.artifact, bytes, false)
     }
 
     pub(super) fn names(&self) -> Result<Vec<CapabilityName>, Problem> {
@@ -209,21 +215,22 @@ impl Registry {
     /// the same version at once with different bytes, one fails.
     fn write(
         &self,
-        capability: &CapabilityRef,
-        manifest: &str,
+        manifest: &Manifest,
+        text: &str,
         (component, shared): (&[u8], Option<&Path>),
         record: &Record,
         known: bool,
     ) -> Result<(), Problem> {
         let failed = |error: std::io::Error| io_problem("cannot register the tool", Code::StateUnavailable, &error);
+        let capability = &record.capability;
         let folder = self.dir.join(capability.name.as_str());
         let records = self.dir.join(RECORDS);
         private_dir(&folder).and_then(|()| private_dir(&records)).map_err(failed)?;
         let staged = Staged(folder.join(format!(".{}", uuid::Uuid::now_v7().simple())));
         let write = || -> std::io::Result<()> {
             private_dir(&staged.0)?;
-            durable(&staged.0.join(MANIFEST), manifest.as_bytes())?;
-            let place = staged.0.join(COMPONENT);
+            durable(&staged.0.join(MANIFEST), text.as_bytes())?;
+            let place = staged.0.join(artifact(manifest));
             // What is registered never changes, and its digest is compared
             // when it is compiled: one file can be several tools'.
             if shared.is_none_or(|shared| fs_err::hard_link(shared, &place).is_err()) {

@@ -49,7 +49,10 @@ impl ActionService {
         let registered = &flight.tool()?.registered;
         let prepared = backend.prepare(registered, &planned.plan.contract, &progress).await?;
 
-        let files = self.open_files(flight, &planned, &run_dir).await?;
+        let found = backend.found(&prepared);
+        let mut files = self.open_files(flight, &planned, &run_dir).await?;
+        files.facts.drifted = found.drifted;
+        files.evidence.extend(found.evidence);
         let mut registered = registered.clone();
         registered.entry = result::filled_entry(&registered.entry, planned.arguments.value());
         let bound = Bound::new(planned.plan.clone(), registered, prepared, files);

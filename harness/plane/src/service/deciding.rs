@@ -137,7 +137,9 @@ impl ActionService {
             used: self.parts.store.task(tenant, &context.task)?,
             past: self.past(flight)?,
             attended: flight.asking != Asking::Never,
-            always_ask: flight.kept.request.approval == ApprovalNeed::Always,
+            // Whoever allowed it, by a rule, allowed something else.
+            always_ask: flight.kept.request.approval == ApprovalNeed::Always
+                || bound.is_some_and(|facts| facts.drifted.is_some()),
             inputs: binding::labels(&flight.kept, planned, tenant),
             bound,
         })

@@ -89,6 +89,12 @@ fn facts_changed(before: &BoundFacts, now: &BoundFacts, changed: &mut Vec<String
     if before.workspace != now.workspace {
         changed.push("the workspace: it is another folder now".to_owned());
     }
+    if before.drifted != now.drifted {
+        match &now.drifted {
+            Some(drifted) => changed.extend(drifted.changed.iter().cloned()),
+            None => changed.push("its server says of the tool again what was registered".to_owned()),
+        }
+    }
     if before.hosts != now.hosts {
         changed.push("a host folder: it is another one now".to_owned());
     }

@@ -171,7 +171,10 @@ fn same(a: &Principal, b: &Principal) -> bool {
 /// Whether a grant covers what would run. What goes beyond the tool's contract
 /// has to be named by it.
 pub(super) fn covers(grant: &Grant, flight: &Flight, planned: &Planned, bound: Option<(&Digest, &BoundFacts)>) -> bool {
+    let drifted = bound.is_some_and(|(_, facts)| facts.drifted.is_some());
     match &grant.matcher {
+        // What differs is part of the intent; other matchers are about what was registered.
+        Matcher::Capability { .. } | Matcher::Permission { .. } if drifted => false,
         Matcher::Intent { intent } => bound.is_some_and(|(own, _)| own == intent),
         Matcher::Capability { capability, artifact, contract, workspace, arguments } => {
             let plan = &planned.plan;

@@ -42,7 +42,12 @@ impl ActionService {
             ("session", GrantScope::Session, &like, SESSION),
             ("rule", GrantScope::Rule, &like, RULE),
         ];
+        let drifted = ready.bound.facts.drifted.is_some();
         for (id, scope, matcher, lasts) in turn.into_iter().chain(always) {
+            // What nobody registered is not allowed for all that is like it.
+            if drifted && matches!(matcher, Matcher::Capability { .. }) {
+                continue;
+            }
             if self.honoured(flight, ready, decision, scope)? {
                 let grant = Some((matcher.clone(), lasts));
                 offers.push(offer(id, Answered::Approve, scope, Control::Continue, grant));

@@ -58,6 +58,11 @@ impl ActionService {
     ) -> Result<Step, Halt> {
         self.bound(flight, &ready)?;
         let facts = &ready.bound.facts;
+        if let Some(drifted) = &facts.drifted
+            && flight.drift.is_empty()
+        {
+            flight.drift.clone_from(&drifted.changed);
+        }
         let decision = match first {
             // Nothing was found that policy has not seen.
             Some(first) if *facts == BoundFacts::default() && self.past(flight)? == PastFacts::default() => first,

@@ -10,7 +10,7 @@ mod hook;
 mod kept;
 mod notice;
 mod send;
-mod target;
+pub(crate) mod target;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

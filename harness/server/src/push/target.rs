@@ -14,7 +14,7 @@ use url::{Host, Url};
 
 /// The kind of network that an address is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(crate) enum Class {
     Public,
     Loopback,
     Private,
@@ -28,7 +28,7 @@ pub(super) enum Class {
 }
 
 /// How names become addresses.
-pub(super) type Lookup =
+pub(crate) type Lookup =
     Arc<dyn Fn(String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> + Send + Sync>;
 
 /// Metadata services that are not in the link-local range.
@@ -41,11 +41,11 @@ const METADATA: [IpAddr; 4] = [
 
 /// What may be called.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reach {
+pub(crate) struct Reach {
     /// Also addresses of our own.
-    pub(super) private: bool,
+    pub(crate) private: bool,
     /// Without TLS: then the loopback alone.
-    pub(super) plain: bool,
+    pub(crate) plain: bool,
 }
 
 impl Reach {
@@ -63,7 +63,7 @@ impl Reach {
 
 /// An address that may not be called.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     address: IpAddr,
     class: Class,
 }
@@ -90,7 +90,7 @@ impl std::error::Error for Refused {}
 ///
 /// # Errors
 /// `webhook-target`.
-pub(super) fn parse(text: &str, private: bool) -> Result<(Url, Reach), Problem> {
+pub(crate) fn parse(text: &str, private: bool) -> Result<(Url, Reach), Problem> {
     let wrong = |why: String| Problem::new(Code::WebhookTarget, format!("`{text}` {why}"));
     let url = Url::parse(text).map_err(|error| wrong(format!("is no address: {error}")))?;
     let plain = url.scheme() == "http";
@@ -117,9 +117,9 @@ pub(super) fn parse(text: &str, private: bool) -> Result<(Url, Reach), Problem> 
 /// Looks a name up and checks every address that it has; only those that were
 /// checked are connected to, so a name that answers otherwise a moment later
 /// gains nothing.
-pub(super) struct Checked {
-    pub(super) reach: Reach,
-    pub(super) lookup: Lookup,
+pub(crate) struct Checked {
+    pub(crate) reach: Reach,
+    pub(crate) lookup: Lookup,
 }
 
 impl Resolve for Checked {
@@ -137,14 +137,14 @@ impl Resolve for Checked {
 }
 
 /// The host's own way to look names up.
-pub(super) fn system() -> Lookup {
+pub(crate) fn system() -> Lookup {
     Arc::new(|name| {
         Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.map(|found| found.ip()).collect()) })
     })
 }
 
 /// In which kind of network an address is.
-pub(super) fn class(address: IpAddr) -> Class {
+pub(crate) fn class(address: IpAddr) -> Class {
     if METADATA.contains(&address) {
         return Class::Metadata;
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use env_contracts::{Access, Assurance, ByteSize, Clause, Contract, Name, Principal, Problem, Profiles};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_identity::{Credentials, New, Role, Signature, Statement};
+use glovebox_mcp::upstream::UpstreamBackend;
 use glovebox_plane::{
     ActionService, Builtin, LivePolicy, Parts as Plane, People, Registry, Settings as Asks, TimeOrderedIds,
 };
@@ -17,7 +18,7 @@ use glovebox_runtime::{
     Admission, Backend, Bound, BoxFuture, Budgets, Cleared, Enforcement, Ports, Prepared, Registered, RunReport,
     Runtime, SystemClock, default_ceiling,
 };
-use glovebox_server::{Front, Listeners, LogForm, Logs, Parts, Server, Settings, Tenants, Webhooks, Workspace};
+use glovebox_server::{Front, Listeners, LogForm, Logs, Parts, Server, Settings, Tenants, Ways, Webhooks, Workspace};
 use glovebox_store::{Options, Sqlite};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -136,6 +137,10 @@ pub(crate) struct Ground {
     pub(crate) front: Mutex<Front>,
     /// Where the next servers send their spans.
     pub(crate) otlp: Mutex<Option<String>>,
+    /// Manifests beside those that are always there.
+    pub(crate) more: Mutex<Vec<String>>,
+    /// Ports of this host that tools may reach.
+    pub(crate) reached: Mutex<Vec<u16>>,
 }
 
 impl Ground {
@@ -151,6 +156,8 @@ impl Ground {
             said: Arc::default(),
             front: Mutex::default(),
             otlp: Mutex::default(),
+            more: Mutex::default(),
+            reached: Mutex::default(),
         };
         for role in Role::ALL {
             ground.credential(role.as_str(), role, "local");
@@ -210,18 +217,27 @@ impl Ground {
     fn services(&self) -> Both {
         let state = self.path("state");
         fs_err::create_dir_all(&state).unwrap();
-        let manifests = [READ, WRITE].map(|text| Builtin {
+        let more = self.more.lock().unwrap().clone();
+        let manifests = [READ, WRITE].map(str::to_owned).into_iter().chain(more).map(|text| Builtin {
             manifest: Box::leak(format!("{HEAD}{text}").into_boxed_str()),
             component: b"component",
         });
-        let registry = Registry::new(state.join("tools"), manifests.into());
-        let policy = Arc::new(LivePolicy::load(None, registry.clone(), None).unwrap());
+        let registry = Registry::new(state.join("tools"), manifests.collect());
+        let rules = self.path("policy");
+        let rules = rules.is_dir().then_some(rules);
+        let policy = Arc::new(LivePolicy::load(rules, registry.clone(), None).unwrap());
         let store = Arc::new(Sqlite::open(&state, &Options::default()).unwrap());
         let mut ceiling = default_ceiling();
         ceiling.install.filesystem[0].access = Access::Write;
+        let ports = self.reached.lock().unwrap().clone();
+        if !ports.is_empty() {
+            let rule = json!([{ "host": "127.0.0.1", "ports": ports }]);
+            ceiling.install.network.egress = serde_json::from_value(rule).unwrap();
+        }
         let service = |tenant: &str| {
             let scripted = Scripted { script: self.script.clone(), ran: self.ran.clone() };
-            let (runtime, authority) = Runtime::new(vec![Arc::new(scripted)]);
+            let upstream = UpstreamBackend::new(Arc::new(Ways::of_this_host()));
+            let (runtime, authority) = Runtime::new(vec![Arc::new(scripted), Arc::new(upstream)]);
             let service = ActionService::new(Plane {
                 registry: registry.clone(),
                 profiles: Profiles::default(),

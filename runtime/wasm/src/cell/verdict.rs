@@ -96,8 +96,8 @@ fn possible(end: &End, errand: &Errand<'_>) -> bool {
         End::Refused(problem) => {
             matches!(problem.code, Code::ComponentExports | Code::ContractInvalid | Code::IsolationUnavailable)
         }
-        // The host alone interrupts and finds violations.
-        End::Interrupted | End::Violation(_) => false,
+        // The host alone interrupts and finds violations; nothing of a cell is elsewhere.
+        End::Interrupted | End::Violation(_) | End::Lost(_) => false,
     }
 }
 

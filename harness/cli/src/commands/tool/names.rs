@@ -55,20 +55,9 @@ fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Lower-case words joined by `.` or `-`, perhaps none.
+/// The words of a name, perhaps none.
 fn slug(text: &str) -> String {
-    let mut name = String::new();
-    for c in text.to_lowercase().chars() {
-        match c {
-            'a'..='z' | '0'..='9' => name.push(c),
-            // Joined once, and never at the start.
-            '.' if !name.is_empty() && !name.ends_with(['.', '-']) => name.push('.'),
-            _ if !name.is_empty() && !name.ends_with(['.', '-']) => name.push('-'),
-            _ => {}
-        }
-    }
-    name.truncate(name.trim_end_matches(['.', '-']).len());
-    name
+    CapabilityName::slug(text).unwrap_or_default()
 }
 
 fn named(slug: &str) -> CapabilityName {

@@ -78,6 +78,7 @@ fn as_text(tool: &Tool, health: &Health, accepted: bool) -> std::io::Result<()> 
         ManifestEntry::Decision => "decision".to_owned(),
         ManifestEntry::Native => "tool of an agent's own".to_owned(),
         ManifestEntry::Command { .. } => "command".to_owned(),
+        ManifestEntry::Mcp { url, tool, .. } => format!("tool `{}` of {}", escaped_line(tool), escaped_line(url)),
         ManifestEntry::Export { interface, function } => {
             let place = interface.iter().chain([function]).map(|name| escaped_line(name)).collect::<Vec<_>>();
             format!("function {}", place.join("#"))

@@ -70,6 +70,11 @@ pub(super) fn fits(component: &[u8], inspection: &Inspection, manifest: &Manifes
     if let ManifestEntry::Export { interface, function } = &manifest.entry {
         callable(component, interface.as_deref(), function)?;
     }
+    if let ManifestEntry::Mcp { .. } = &manifest.entry {
+        let message = "the manifest's entry is a tool of an MCP server, which no component is";
+        return Err(Problem::new(Code::ManifestInvalid, message)
+            .with_help("register what the server offers: `glovebox tool add --mcp-http URL`"));
+    }
     let missing = match manifest.entry {
         ManifestEntry::Tool { .. } if !inspection.tool => Some(("tool", "glovebox:tool/tool")),
         ManifestEntry::Command { .. } if !inspection.command => Some(("command", "wasi:cli/run")),
