@@ -125,6 +125,43 @@ function replace(card, fresh) {
 let running = false;
 let again = false;
 
+/**
+ * Puts a new card last: nothing moves. Where others wait for the same thing, it
+ * stands in a group that says so, and leads to the first of them.
+ */
+function append(card) {
+  const same = one => one.dataset.intent === card.dataset.intent;
+  const twin = card.dataset.intent && waiting().find(same);
+  if (!twin) { list.append(card); return; }
+  let group = list.lastElementChild;
+  if (!group.matches('.group') || !same(group.querySelector('article.card'))) {
+    group = document.createElement('section');
+    group.className = 'group';
+    group.setAttribute('aria-label', 'The same thing, asked more than once');
+    const words = document.createElement('p');
+    const link = document.createElement('a');
+    words.className = 'same';
+    link.href = '#' + twin.id;
+    link.textContent = 'The first of them stands above.';
+    words.append(document.createElement('span'), ' ', link);
+    group.append(words);
+    list.append(group);
+  }
+  group.append(card);
+}
+
+/** How many wait for the same thing, in each group. */
+function tally() {
+  for (const group of list.querySelectorAll('.group')) {
+    const intent = group.querySelector('article.card')?.dataset.intent;
+    const left = waiting().filter(card => card.dataset.intent === intent).length;
+    const place = group.querySelector('.same > span');
+    const words = left > 1 ? left + ' wait for the same thing. An answer counts for one alone.'
+      : left + ' of them waits.';
+    if (place && place.textContent !== words) place.textContent = words;
+  }
+}
+
 /** Fetches what waits now. New cards come last; what waits no more stays. */
 async function refresh() {
   if (running) { again = true; return; }
@@ -165,7 +202,7 @@ async function patch() {
     const old = byId(card.id);
     if (!old) {
       const next = document.importNode(card, true);
-      list.append(next);
+      append(next);
       begin(next);
       added += 1;
     } else if (old.dataset.version !== card.dataset.version && !old.sending) {
@@ -198,6 +235,7 @@ async function look(card) {
 
 function count(added) {
   const open = waiting().length;
+  tally();
   document.title = (open ? '(' + open + ') ' : '') + 'Inbox · Glovebox';
   document.getElementById('empty').hidden = cards().length > 0;
   document.getElementById('tidy').hidden = cards().length === open;
@@ -295,4 +333,8 @@ tick();
 setInterval(tick, 1000);
 const stream = new EventSource('/inbox/events');
 stream.addEventListener('changed', refresh);
-stream.addEventListener('error', () => say('Not connected: what is shown may be old.'));
+stream.addEventListener('error', () => {
+  say('Not connected: what is shown may be old.');
+  // It was not only cut: whoever is logged out is led to where one logs in.
+  if (stream.readyState === EventSource.CLOSED) refresh();
+});

@@ -3,6 +3,7 @@
 
 use std::str::FromStr;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -86,12 +87,29 @@ impl<T: FromStr<Err = String> + Send, S: Send + Sync> FromRequestParts<S> for In
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        let Path(all) = Path::<Vec<(String, String)>>::from_request_parts(parts, state)
-            .await
-            .map_err(|rejection| Failure(usage(rejection.body_text())))?;
-        let (name, text) = all.into_iter().next().unwrap_or_default();
+        let (name, text) = in_path(parts, state).await?.into_iter().next().unwrap_or_default();
         text.parse().map(Self).map_err(|error| Failure(usage(format!("{name}: {error}"))))
     }
+}
+
+/// What stands in the places of a path, as it came.
+pub(crate) struct Names<const N: usize>(pub(crate) [String; N]);
+
+impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Names<N> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let all: Vec<String> = in_path(parts, state).await?.into_iter().map(|(_, text)| text).collect();
+        all.try_into().map(Self).map_err(|_| Failure(usage("the path has other places")))
+    }
+}
+
+/// The places of a path by their names.
+async fn in_path<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Vec<(String, String)>, Failure> {
+    let Path(all) = Path::from_request_parts(parts, state)
+        .await
+        .map_err(|rejection: PathRejection| Failure(usage(rejection.body_text())))?;
+    Ok(all)
 }
 
 /// A JSON answer. Never kept by anybody on the way.

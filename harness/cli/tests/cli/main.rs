@@ -7,7 +7,12 @@ mod artifacts;
 mod audit;
 mod bad_input;
 mod clients;
+mod crowd;
 mod decisions;
+mod doors_story;
+#[path = "../../../server/tests/inbox/driver.rs"]
+#[expect(dead_code, reason = "the tests of the inbox ask more of a browser")]
+mod driver;
 mod hook;
 mod host;
 mod main_job;
@@ -29,3 +34,4 @@ mod terminal;
 mod tokens;
 mod tools;
 mod typed;
+mod webhook;

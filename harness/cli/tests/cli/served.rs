@@ -53,6 +53,33 @@ impl Served {
         if token.is_empty() { request } else { request.bearer_auth(token) }
     }
 
+    /// Does something beside the server, as its clients do.
+    pub(crate) fn block_on<T>(&self, what: impl Future<Output = T>) -> T {
+        self.runtime.block_on(what)
+    }
+
+    /// The process of the server.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Follows a stream of events, to its end.
+    pub(crate) fn follow(&self, token: &str, path: &str) -> tokio::task::JoinHandle<Vec<Value>> {
+        let request = self.request("GET", token, path);
+        let (open, opened) = std::sync::mpsc::channel();
+        let following = self.runtime.spawn(async move {
+            let response = request.send().await.unwrap();
+            assert_eq!(response.status().as_u16(), 200);
+            open.send(()).unwrap();
+            let text = response.text().await.unwrap();
+            let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+            data.map(|data| serde_json::from_str(data).unwrap()).collect()
+        });
+        // What happens from here on comes as it happens.
+        opened.recv().unwrap();
+        following
+    }
+
     /// Its status, headers and text.
     pub(crate) fn send(&self, request: reqwest::RequestBuilder) -> (u16, reqwest::header::HeaderMap, String) {
         self.runtime.block_on(async {

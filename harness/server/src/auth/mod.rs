@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use env_contracts::{Code, Name, Principal, Problem};
-use glovebox_identity::{Credential, Role};
+use glovebox_identity::{By, Credential, Role};
 
 pub(crate) use caller::Caller;
 pub(crate) use known::{CODE_MS, Identity, Known, LOGIN_MS, Logins};
@@ -154,6 +154,24 @@ fn found(
     Err(Problem::new(Code::CredentialMissing, "nobody is logged in"))
 }
 
+/// Whether the credential of somebody who came in a while ago is still good: it
+/// was not taken back, and its time is not over.
+pub(crate) fn still(app: &App, caller: &Caller) -> bool {
+    let credential = &caller.credential;
+    let known = if caller.by_cookie { &app.logins.known } else { &app.known };
+    let now = app.now_ms();
+    let alike = |one: &Credential| one.name == credential.name && one.created_ms == credential.created_ms;
+    match known.now() {
+        // A file that can't be read lets nobody in, and puts nobody out.
+        Err(_) => true,
+        Ok(all) => match all.list().iter().find(|one| alike(one)) {
+            Some(one) => one.expires_ms.is_none_or(|expires| expires > now),
+            // Whoever runs this server is in no file.
+            None => matches!(credential.by, By::Peer { uid } if uid == rustix::process::geteuid().as_raw()),
+        },
+    }
+}
+
 /// The value of our cookie.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<String> {
     let pairs = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -174,6 +192,6 @@ pub(crate) fn operator(principal: &Principal, name: Name, now_ms: u64, uid: u32)
         on_behalf: false,
         created_ms: now_ms,
         expires_ms: None,
-        by: glovebox_identity::By::Peer { uid },
+        by: By::Peer { uid },
     }
 }

@@ -13,11 +13,10 @@ use glovebox_plane::OutputStream;
 use glovebox_store::{ActionFilter, TaskFilter};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::live::Saying;
 use super::{BATCH, Item, Kind, Sent, Subscription, Wire};
-use crate::auth::Caller;
+use crate::auth::{self, Caller};
 use crate::state::App;
 use crate::telemetry::OpenStream;
 
@@ -50,6 +49,7 @@ const OPEN: [ActionState; 5] = [
 
 /// Somebody who reads.
 struct Reader {
+    app: App,
     caller: Caller,
     subscription: Subscription,
     session: Id,
@@ -68,7 +68,6 @@ struct Reader {
     looked: bool,
     head: watch::Receiver<u64>,
     ticks: watch::Receiver<u64>,
-    ending: CancellationToken,
     _counted: OpenStream,
 }
 
@@ -100,6 +99,7 @@ impl Reader {
             ticks: subscription.ticks(),
             subscription,
             looked: false,
+            app: app.clone(),
             caller,
             session,
             only,
@@ -108,7 +108,6 @@ impl Reader {
             said: BTreeMap::new(),
             seen: HashMap::new(),
             over: false,
-            ending: app.ending.clone(),
             _counted: app.telemetry.metrics.stream(),
         }
     }
@@ -182,6 +181,10 @@ impl Reader {
             if self.over {
                 return None;
             }
+            // Whoever was put out hears nothing more.
+            if !auth::still(&self.app, &self.caller) {
+                return None;
+            }
             // What is recorded from here on is noticed below.
             self.head.mark_unchanged();
             self.ticks.mark_unchanged();
@@ -193,7 +196,7 @@ impl Reader {
             }
             tokio::select! {
                 biased;
-                () = self.ending.cancelled() => return None,
+                () = self.app.ending.cancelled() => return None,
                 _ = self.head.changed() => {}
                 // What is said meanwhile is merged.
                 _ = self.ticks.changed() => tokio::time::sleep(MERGE).await,

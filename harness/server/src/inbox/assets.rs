@@ -3,11 +3,11 @@
 
 use std::sync::LazyLock;
 
-use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use env_contracts::{Code, Digest, Problem};
 
+use crate::extract::Names;
 use crate::problem::Answered;
 
 /// A file that pages use.
@@ -36,7 +36,7 @@ pub(super) static SESSION: LazyLock<Asset> = LazyLock::new(|| {
 pub(super) static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("icon", "svg", "image/svg+xml", include_str!("../../assets/icon.svg")));
 
-pub(super) async fn asset(Path(name): Path<String>) -> Answered<Response> {
+pub(super) async fn asset(Names([name]): Names<1>) -> Answered<Response> {
     let wanted = format!("/assets/{name}");
     let all = [&*STYLE, &*INBOX, &*SESSION, &*ICON];
     let Some(asset) = all.into_iter().find(|asset| asset.path == wanted) else {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::layout::Refused;
 use super::pages::{approval_page, question_page};
-use super::visitor::{Sent, Visitor};
+use super::visitor::{OnPage, Sent, Visitor};
 use crate::decide;
 use crate::extract::In;
 use crate::state::App;
@@ -42,7 +42,7 @@ pub(super) struct Answer {
 
 pub(super) async fn approval(
     State(app): State<App>,
-    In(id): In<Id>,
+    OnPage(In(id)): OnPage<In<Id>>,
     Sent(visitor, answer): Sent<Answer>,
 ) -> Result<Response, Refused> {
     match answered(&app, &visitor, &id, answer).await {
@@ -81,7 +81,7 @@ pub(super) struct Said {
 
 pub(super) async fn question(
     State(app): State<App>,
-    In(id): In<Id>,
+    OnPage(In(id)): OnPage<In<Id>>,
     Sent(visitor, said): Sent<Said>,
 ) -> Result<Response, Refused> {
     let channel = visitor.caller.channel(CHANNEL);
@@ -101,7 +101,10 @@ pub(super) struct Steer {
     task: Option<Id>,
 }
 
-pub(super) async fn steer(In(id): In<Id>, Sent(visitor, steer): Sent<Steer>) -> Result<Response, Refused> {
+pub(super) async fn steer(
+    OnPage(In(id)): OnPage<In<Id>>,
+    Sent(visitor, steer): Sent<Steer>,
+) -> Result<Response, Refused> {
     let caller = &visitor.caller;
     let text = steer.text.ok_or_else(|| Problem::new(Code::Usage, "a direction says something"))?;
     caller.service.steer(&caller.principal, &id, steer.task.as_ref(), &text).await?;
@@ -115,7 +118,10 @@ pub(super) struct Interrupt {
     reason: Option<String>,
 }
 
-pub(super) async fn interrupt(In(id): In<Id>, Sent(visitor, asked): Sent<Interrupt>) -> Result<Response, Refused> {
+pub(super) async fn interrupt(
+    OnPage(In(id)): OnPage<In<Id>>,
+    Sent(visitor, asked): Sent<Interrupt>,
+) -> Result<Response, Refused> {
     let caller = &visitor.caller;
     let asked = Interrupting { target: Target::Session(id.clone()), grace: Some(GRACE), reason: asked.reason };
     caller.service.interrupt(&caller.principal, asked).await?;

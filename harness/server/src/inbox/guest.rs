@@ -7,7 +7,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use env_contracts::text::escaped_line;
@@ -15,8 +15,9 @@ use env_contracts::{Artifact, ByteSize, Code, Id, Problem};
 use maud::{Markup, html};
 
 use super::layout::Refused;
-use super::visitor::Visitor;
+use super::visitor::{OnPage, Visitor};
 use crate::auth::{Caller, Connection};
+use crate::extract::Names;
 use crate::routes::artifacts as files;
 use crate::state::App;
 
@@ -95,7 +96,7 @@ fn host(headers: &HeaderMap) -> &str {
 
 pub(super) async fn view(
     State(app): State<App>,
-    Path((action, number)): Path<(String, String)>,
+    OnPage(Names([action, number])): OnPage<Names<2>>,
     visitor: Visitor,
     request: Request,
 ) -> Result<Response, Refused> {
@@ -115,7 +116,7 @@ pub(super) async fn view(
 
 pub(super) async fn bytes(
     State(app): State<App>,
-    Path(handle): Path<String>,
+    OnPage(Names([handle])): OnPage<Names<1>>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
     let open = app.handles.take(&handle, host(&headers), app.now_ms());

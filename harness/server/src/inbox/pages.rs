@@ -12,7 +12,7 @@ use super::assets::INBOX;
 use super::card::{self, Form};
 use super::layout::{Page, Paged, page, status_of};
 use super::question;
-use super::visitor::Visitor;
+use super::visitor::{OnPage, Visitor};
 use crate::extract::In;
 use crate::state::App;
 
@@ -93,7 +93,7 @@ fn group(visitor: &Visitor, waiting: &Waiting) -> Result<Markup, Problem> {
             }
             Ok(html! {
                 section .group aria-label="The same thing, asked more than once" {
-                    p .same { (alike.len()) " wait for the same thing. An answer counts for one alone." }
+                    p .same { span { (alike.len()) " wait for the same thing. An answer counts for one alone." } }
                     (PreEscaped(inside))
                 }
             })
@@ -101,7 +101,7 @@ fn group(visitor: &Visitor, waiting: &Waiting) -> Result<Markup, Problem> {
     }
 }
 
-pub(super) async fn approval(State(app): State<App>, In(id): In<Id>, visitor: Visitor) -> Paged {
+pub(super) async fn approval(State(app): State<App>, OnPage(In(id)): OnPage<In<Id>>, visitor: Visitor) -> Paged {
     Ok(approval_page(&app, &visitor, &id, None)?)
 }
 
@@ -111,7 +111,7 @@ pub(super) fn approval_page(app: &App, visitor: &Visitor, id: &Id, problem: Opti
     Ok(alone(app, visitor, "Approval", card::article(visitor, &card, Form::Whole, problem)?, problem))
 }
 
-pub(super) async fn question(State(app): State<App>, In(id): In<Id>, visitor: Visitor) -> Paged {
+pub(super) async fn question(State(app): State<App>, OnPage(In(id)): OnPage<In<Id>>, visitor: Visitor) -> Paged {
     Ok(question_page(&app, &visitor, &id, None)?)
 }
 

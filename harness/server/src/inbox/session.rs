@@ -16,7 +16,7 @@ use super::card::requester;
 use super::guest::artifacts;
 use super::layout::{Paged, moment, page};
 use super::timeline;
-use super::visitor::Visitor;
+use super::visitor::{OnPage, Visitor};
 use crate::extract::{Args, In};
 use crate::state::App;
 
@@ -33,7 +33,7 @@ pub(super) struct Paging {
     after: Option<Id>,
 }
 
-pub(super) async fn list(Args(paging): Args<Paging>, visitor: Visitor) -> Paged {
+pub(super) async fn list(OnPage(Args(paging)): OnPage<Args<Paging>>, visitor: Visitor) -> Paged {
     let filter = SessionFilter { after: paging.after, limit: MOST, ..SessionFilter::default() };
     let all = visitor.caller.service.sessions(&visitor.caller.principal, filter)?;
     let body = html! {
@@ -63,7 +63,12 @@ pub(super) struct From {
     after: Option<u64>,
 }
 
-pub(super) async fn one(State(app): State<App>, In(id): In<Id>, Args(from): Args<From>, visitor: Visitor) -> Paged {
+pub(super) async fn one(
+    State(app): State<App>,
+    OnPage(In(id)): OnPage<In<Id>>,
+    OnPage(Args(from)): OnPage<Args<From>>,
+    visitor: Visitor,
+) -> Paged {
     let (service, principal) = (&visitor.caller.service, &visitor.caller.principal);
     let head = service.session_head(principal, &id)?;
     // One that nobody opened is there for whoever asked for something in it.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::layout::Refused;
 use crate::auth::{Caller, cookie};
+use crate::problem::Failure;
 use crate::state::App;
 
 /// The field of a form that holds its token.
@@ -43,6 +44,17 @@ impl FromRequestParts<App> for Visitor {
         let token = token_of(&parts.headers);
         let caller = Caller::from_request_parts(parts, app).await.map_err(|failure| Refused::from(failure.0))?;
         Ok(Self { caller, token })
+    }
+}
+
+/// Something of a request for a page: where it can't be read, a page says so.
+pub(super) struct OnPage<T>(pub(super) T);
+
+impl<T: FromRequestParts<App, Rejection = Failure>> FromRequestParts<App> for OnPage<T> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
+        T::from_request_parts(parts, app).await.map(Self).map_err(|failure| Refused::from(failure.0))
     }
 }
 

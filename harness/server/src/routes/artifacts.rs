@@ -1,7 +1,7 @@
 //! Artifacts, also parts of them.
 
 use axum::body::Body as Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -10,7 +10,7 @@ use futures_util::stream;
 use glovebox_artifacts::{ArtifactReader, ArtifactUri};
 
 use crate::auth::Caller;
-use crate::extract::{In, Json};
+use crate::extract::{In, Json, Names};
 use crate::problem::{Answered, usage};
 use crate::state::App;
 use crate::table::Answer::{Json as Gives, Ranges as Sends};
@@ -29,7 +29,7 @@ async fn list(caller: Caller, In(id): In<Id>) -> Answered<Json<Vec<Artifact>>> {
 async fn one(
     State(_): State<App>,
     caller: Caller,
-    Path((action, number)): Path<(String, String)>,
+    Names([action, number]): Names<2>,
     headers: HeaderMap,
 ) -> Answered<Response> {
     let (record, reader) = open(&caller, &action, &number).await?;

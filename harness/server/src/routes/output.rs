@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::Path;
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -12,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::auth::Caller;
-use crate::extract::Args;
+use crate::extract::{Args, Names};
 use crate::problem::{Answered, usage};
 use crate::table::{Answer, Route, SEES, schema};
 
@@ -40,11 +39,7 @@ struct From {
     wait: Option<u32>,
 }
 
-async fn output(
-    caller: Caller,
-    Path((id, stream)): Path<(String, String)>,
-    Args(from): Args<From>,
-) -> Answered<Response> {
+async fn output(caller: Caller, Names([id, stream]): Names<2>, Args(from): Args<From>) -> Answered<Response> {
     let id: Id = id.parse().map_err(|error| usage(format!("action: {error}")))?;
     let stream = match stream.as_str() {
         "stdout" => OutputStream::Stdout,

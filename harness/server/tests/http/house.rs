@@ -19,7 +19,7 @@ use glovebox_runtime::{
     Runtime, SystemClock, default_ceiling,
 };
 use glovebox_server::{Front, Listeners, LogForm, Logs, Parts, Server, Settings, Tenants, Ways, Webhooks, Workspace};
-use glovebox_store::{Options, Sqlite};
+use glovebox_store::{Options, Sqlite, Store as _};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -141,6 +141,8 @@ pub(crate) struct Ground {
     pub(crate) more: Mutex<Vec<String>>,
     /// Ports of this host that tools may reach.
     pub(crate) reached: Mutex<Vec<u16>>,
+    /// The store of the server that runs.
+    store: Mutex<Option<Arc<Sqlite>>>,
 }
 
 impl Ground {
@@ -158,6 +160,7 @@ impl Ground {
             otlp: Mutex::default(),
             more: Mutex::default(),
             reached: Mutex::default(),
+            store: Mutex::default(),
         };
         for role in Role::ALL {
             ground.credential(role.as_str(), role, "local");
@@ -214,6 +217,11 @@ impl Ground {
         self.ran.lock().unwrap().clone()
     }
 
+    /// How many events were ever written down.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.store.lock().unwrap().as_ref().map_or(0, |store| store.last_recorded().unwrap())
+    }
+
     fn services(&self) -> Both {
         let state = self.path("state");
         fs_err::create_dir_all(&state).unwrap();
@@ -227,6 +235,7 @@ impl Ground {
         let rules = rules.is_dir().then_some(rules);
         let policy = Arc::new(LivePolicy::load(rules, registry.clone(), None).unwrap());
         let store = Arc::new(Sqlite::open(&state, &Options::default()).unwrap());
+        *self.store.lock().unwrap() = Some(store.clone());
         let mut ceiling = default_ceiling();
         ceiling.install.filesystem[0].access = Access::Write;
         let ports = self.reached.lock().unwrap().clone();

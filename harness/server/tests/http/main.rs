@@ -5,6 +5,7 @@
 mod actions;
 mod doors;
 mod house;
+mod made_up;
 mod mcp;
 mod on_behalf;
 mod restarts;

@@ -137,6 +137,49 @@ async fn a_new_card_comes_last_and_takes_no_answer_for_a_moment() {
     assert!(run(&client, "return document.title").await.as_str().unwrap().starts_with("(2) Inbox"));
 }
 
+/// What waits for the same thing is said to, where it comes while the page is
+/// open; and nothing that stood there moves for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_card_of_the_same_intent_comes_last_and_says_so() {
+    let Some(driver) = Driver::start().await else { return };
+    let house = House::open().await;
+    let first = house.ask("notes.write", r#"{"n":1}"#, None).await;
+    let other = house.ask("notes.write", r#"{"n":2}"#, None).await;
+    let client = open(&driver, &house, &house.code, WIDE).await;
+    ready(&client, &approval(&other)).await;
+    let place = format!("return document.getElementById('approval-{}').getBoundingClientRect().top", approval(&other));
+    let before = run(&client, &place).await;
+    let mut all = vec![first, other];
+    for waits in [2, 3] {
+        let same = house.ask("notes.write", r#"{"n":1}"#, None).await;
+        ready(&client, &approval(&same)).await;
+        all.push(same);
+        let ids: Vec<String> = all.iter().map(|action| format!("approval-{}", approval(action))).collect();
+        assert_eq!(order(&client).await, ids, "new ones come last");
+        let said =
+            run(&client, "return [...document.querySelectorAll('.group .same')].map(one => one.innerText)").await;
+        let text =
+            format!("{waits} wait for the same thing. An answer counts for one alone. The first of them stands above.");
+        assert_eq!(said, json!([text]));
+    }
+    assert_eq!(run(&client, &place).await, before, "what stood there moved");
+    let inside =
+        run(&client, "return [...document.querySelectorAll('.group article.card')].map(card => card.id)").await;
+    assert_eq!(inside.as_array().unwrap().len(), 2);
+    // An answer counts for one alone.
+    let one = approval(&all[2]);
+    client.click(&format!("#approval-{one} details.alike > summary")).await;
+    client.click(&format!("#approval-{one} button[value=decline]")).await;
+    until(&client, "return document.querySelector('.group .same').innerText.startsWith('2 wait')").await;
+    let states: Vec<ApprovalState> = all.iter().map(|action| house.state(action)).collect();
+    assert_eq!(
+        states,
+        [ApprovalState::Pending, ApprovalState::Pending, ApprovalState::Declined, ApprovalState::Pending]
+    );
+    shot(&client, "same").await;
+    assert_eq!(violations(&client).await, json!([]));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_elsewhere_retires_the_card_at_once_where_it_is() {
     let Some(driver) = Driver::start().await else { return };
