@@ -32,6 +32,39 @@ async fn a_key_makes_two_requests_one() {
     assert_eq!((status, &problem["code"]), (409, &json!("key-conflict")));
 }
 
+/// The same bytes, delivered twice by a network that does so: on one connection
+/// and on two, with the request, the answer and the resumption of an action.
+/// It is one action, one answer counts, and it runs once.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_delivered_twice_happens_once() {
+    let house = House::new().await;
+    let body = json!({
+        "capability": "fake.write", "arguments": { "text": "one" }, "workspace": "work", "session": "s1",
+        "idempotency_key": "k1",
+    });
+    let asked = house.twice("agent", "/v1/actions", &body).await;
+    let (action, approval) = (text_of(&asked[0].1["id"]), text_of(&asked[0].1["approval"]["id"]));
+    for (status, view) in &asked {
+        assert_eq!((*status, &view["id"], &view["approval"]["id"]), (202, &json!(action), &json!(approval)), "{view}");
+    }
+    let (_, list) = house.get("approver", "/v1/approvals").await;
+    assert_eq!(list["items"].as_array().unwrap().len(), 1, "{list}");
+    let (_, card) = house.get("approver", &format!("/v1/approvals/{approval}")).await;
+    let answer = json!({ "plan": card["plan"], "offer": "once" });
+    let answered = house.twice("approver", &format!("/v1/approvals/{approval}/answer"), &answer).await;
+    // The same answer of the same person is told what it came to, and is no second one.
+    for (status, settled) in &answered {
+        let first = &answered[0].1["approval"]["answer"];
+        assert_eq!((*status, &settled["approval"]["answer"]), (200, first), "{settled}");
+    }
+    let (status, late) = house.decide("operator", &card, "decline").await;
+    assert_eq!((status, &late["code"]), (409, &json!("approval-closed")), "{late}");
+    for (status, view) in house.twice("agent", &format!("/v1/actions/{action}/resume"), &json!({})).await {
+        assert_eq!((status, &view["state"]), (200, &json!("succeeded")), "{view}");
+    }
+    assert_eq!(house.ground.ran(), [action]);
+}
+
 /// What waits for a person runs once it is answered, as its requester, though
 /// nobody waits for it any more: the server carries it.
 #[tokio::test(flavor = "multi_thread")]

@@ -353,6 +353,40 @@ impl House {
         answer(self.request("POST", who, path).json(body)).await
     }
 
+    /// The same bytes twice on one connection, and at the same time on another:
+    /// all answers to them.
+    pub(crate) async fn twice(&self, who: &str, path: &str, body: &Value) -> Vec<(u16, Value)> {
+        let (one, two) = tokio::join!(self.delivered(who, path, body, 2), self.delivered(who, path, body, 1));
+        [one, two].concat()
+    }
+
+    async fn delivered(&self, who: &str, path: &str, body: &Value, times: usize) -> Vec<(u16, Value)> {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let host = self.url.strip_prefix("http://").unwrap();
+        let token = self.ground.tokens.lock().unwrap()[who].clone();
+        let body = body.to_string();
+        let head = |connection: &str| {
+            format!(
+                "POST {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\nconnection: {connection}\r\n\
+                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        };
+        let mut sent = head("keep-alive").repeat(times - 1);
+        sent.push_str(&head("close"));
+        let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        let answers = text.split("HTTP/1.1 ").skip(1).map(|answer| {
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            (head[..3].parse().unwrap(), serde_json::from_str(body).unwrap())
+        });
+        let answers: Vec<(u16, Value)> = answers.collect();
+        assert_eq!(answers.len(), times, "{text}");
+        answers
+    }
+
     /// An action that waits for a person, and its approval.
     pub(crate) async fn asked(&self, text: &str) -> (String, Value) {
         let body =

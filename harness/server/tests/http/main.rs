@@ -12,6 +12,7 @@ mod restarts;
 mod roles;
 mod spans;
 mod streams;
+mod tape;
 mod tasks;
 mod telemetry;
 mod tls;

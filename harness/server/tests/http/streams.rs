@@ -86,6 +86,52 @@ async fn a_reader_that_comes_back_misses_nothing() {
     assert_eq!(kinds, ["state", "usage"]);
 }
 
+/// A reader whose server stops comes back to the next one with the number of the
+/// last event that it has, and gets what followed: what was recorded by the old
+/// one, and what the new one does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_goes_on_with_the_next_server() {
+    let ground = crate::house::Ground::new();
+    let house = House::open(&ground).await;
+    house.post("agent", "/v1/sessions", &json!({ "id": "s1" })).await;
+    let path = "/v1/sessions/s1/events";
+    let mut stream = Stream::open(&house, "agent", path, None).await.unwrap();
+    let (action, card) = house.asked("one").await;
+    let mut seen = stream.until("requested").await;
+    house.close().await;
+    // The rest of what was underway comes, or not: then the stream ends.
+    let last = numbers(&seen).pop().unwrap();
+    drop(stream);
+    let house = House::open(&ground).await;
+    let mut stream = Stream::open(&house, "agent", path, Some(last)).await.unwrap();
+    house.decide("approver", &card, "once").await;
+    house.until(&action, "succeeded").await;
+    seen.extend(stream.until("ended").await);
+    let all = numbers(&seen);
+    assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>(), "{seen:#?}");
+    assert!(seen.iter().any(|event| event["name"] == "approval-opened"));
+    assert_eq!(ground.ran(), [action]);
+    house.close().await;
+}
+
+/// Whose credential is taken back hears nothing of what happens after that,
+/// though the stream was open.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_put_out_hears_nothing_more() {
+    let house = House::new().await;
+    house.post("agent", "/v1/sessions", &json!({ "id": "s1" })).await;
+    let path = "/v1/sessions/s1/events";
+    let mut stream = Stream::open(&house, "observer", path, None).await.unwrap();
+    let mut stays = Stream::open(&house, "approver", path, None).await.unwrap();
+    stream.until("session-opened").await;
+    stays.until("session-opened").await;
+    let mut credentials = glovebox_identity::Credentials::load(&house.ground.path("credentials.toml")).unwrap();
+    credentials.remove(&crate::house::name("observer")).unwrap();
+    house.asked("one").await;
+    stays.until("approval-opened").await;
+    assert_eq!(stream.next().await, None);
+}
+
 /// A stream of a session that was closed ends; who comes back then is told
 /// that nothing will come.
 #[tokio::test(flavor = "multi_thread")]

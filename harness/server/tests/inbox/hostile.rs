@@ -1,9 +1,19 @@
 //! Text of guests, models and strangers in every field that they control.
 
-use glovebox_plane::{NewQuestion, NewTask, QuestionOption, QuestionText};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+
+use env_contracts::{DerivedEffects, Digest, Scope};
+use glovebox_events::Told;
+use glovebox_plane::{
+    Asking, Made, NewQuestion, NewTask, PermissionRequest, PlanProposal, PlanStep, QuestionOption, QuestionText,
+    ResultProposal, Submitted, TaskContext, Telling, Unwatched,
+};
+use glovebox_runtime::Stop;
+use glovebox_runtime::job::{DescribedArtifact, End, Frame, ToolFailure};
 
 use crate::browser::Browser;
-use crate::house::{House, approval, id, name};
+use crate::house::{House, approval, id, name, plan};
 
 /// What would do something, were it not text.
 pub(crate) const ATTACKS: [&str; 5] = [
@@ -30,7 +40,7 @@ pub(crate) async fn hostile(house: &House) -> (String, String) {
         id: Some(id("t9")),
         session: id("s9"),
         goal: attack.clone(),
-        purpose: Some(attack.chars().filter(|c| !c.is_control()).take(60).collect()),
+        purpose: Some(plain(&attack)),
         stage: None,
         budget: glovebox_events::Budget::default(),
     };
@@ -49,7 +59,80 @@ pub(crate) async fn hostile(house: &House) -> (String, String) {
     let asked =
         NewQuestion { task: id("t9"), turn: None, topic: name("which"), text, induced_by: None, lasts_ms: None };
     let question = house.service.ask(&crate::house::person("u"), asked).await.unwrap();
+    said(house, &attack).await;
+    made(house, &attack).await;
     (approval(&action), question.question.id.to_string())
+}
+
+/// The same in what people and loops say: a direction, entries of a log, a
+/// plan, a result, a permission, the reason of a stop.
+async fn said(house: &House, attack: &str) {
+    let (loops, person) = (crate::house::agent("u", "coder"), crate::house::person("u"));
+    let stop = Stop::default();
+    let context =
+        TaskContext { session: id("s9"), task: id("t9"), turn: None, purpose: None, stage: Some(plain(attack)) };
+    house.service.steer(&person, &id("s9"), None, attack).await.unwrap();
+    let model =
+        Told::ModelCall { model: plain(attack), input_tokens: 1, output_tokens: 1, cost_micros: 1, context: None };
+    let verified = Told::Verified { holds: false, revision: Some(plain(attack)), condition: None, goal: 1 };
+    for what in [Told::Text, Told::Progress, Told::Plan, Told::Todo, model, verified] {
+        let telling = Telling { turn: None, parents: Vec::new(), what, content: Some(attack.to_owned()) };
+        house.service.tell(&person, &id("t9"), telling).await.unwrap();
+    }
+    let step = PlanStep { title: attack.to_owned(), capability: None, scope: None, effects: DerivedEffects::External };
+    let plan = PlanProposal { summary: attack.to_owned(), steps: vec![step] };
+    let unwatched = || Arc::new(Unwatched);
+    house.service.submit_plan(&person, context.clone(), plan, Asking::Leave, unwatched(), &stop).await.unwrap();
+    let made = Made::Content(Digest::of(attack.as_bytes()));
+    let result = ResultProposal { artifact: made, condition: attack.to_owned(), evidence: Vec::new() };
+    house.service.submit_result(&person, context.clone(), result, Asking::Leave, unwatched(), &stop).await.unwrap();
+    let wants = PermissionRequest {
+        principal: loops,
+        context: TaskContext { session: id("s1"), task: id("t1"), stage: None, ..context },
+        capability: "notes.write".parse().unwrap(),
+        scope: Scope::from_toml("[limits]\nmemory = \"128MiB\"\n").unwrap(),
+        reason: Some(attack.to_owned()),
+        asking: Asking::Leave,
+    };
+    house.service.request_permission(wants, unwatched(), &stop).await.unwrap();
+}
+
+/// The same in what a guest makes: the name of a file, what it is said to be,
+/// its content, an error, and what is written while it runs.
+async fn made(house: &House, attack: &str) {
+    let browser = Browser::logged_in(house, &house.token("w", glovebox_identity::Role::Operator)).await;
+    for fails in [false, true] {
+        let text = attack.to_owned();
+        house.on_run(move |bound, ports| {
+            let outputs = bound.files.mounts.iter().find(|mount| mount.guest == "/outputs").unwrap();
+            let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+            // What a file can be called.
+            let name = text.replace('/', "\u{2044}");
+            let file = rustix::fs::openat(outputs.dir.as_fd(), name.as_str(), flags, rustix::fs::Mode::RUSR).unwrap();
+            rustix::io::write(&file, text.as_bytes()).unwrap();
+            ports.frames.frame(Frame::Stdout(text.as_bytes()));
+            ports.frames.frame(Frame::Stderr(text.as_bytes()));
+            ports.frames.frame(Frame::Progress { done: 1, total: Some(2), message: &text });
+            let content = serde_json::json!({ text.clone(): text.clone() }).to_string();
+            if fails {
+                let (kind, message) = (text.clone(), text.clone());
+                return End::Failed(ToolFailure { kind, message, retryable: false, details: Some(content) });
+            }
+            let (media_type, description) = (Some(text.clone()), Some(text.clone()));
+            End::Returned { content, artifacts: vec![DescribedArtifact { path: name, media_type, description }] }
+        });
+        let action = house.ask("notes.write", &format!("{{\"fails\":{fails}}}"), None).await;
+        let seen = plan(&action);
+        let fields = [("seen", seen.as_str()), ("offer", "once"), ("words", attack)];
+        assert_eq!(browser.answer(&approval(&action), &fields).await.status, 303);
+        let Submitted::Done(done) = house.go_on(&action).await else { panic!("it waits") };
+        assert!(fails || done.artifacts.len() == 1, "{:?}", done.notices);
+    }
+}
+
+/// As much of it as a field takes that is one line without controls.
+fn plain(attack: &str) -> String {
+    attack.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
 /// Whether a page has anything of an attack that is not text.
