@@ -142,3 +142,23 @@ fn start(places: &Places, listen: SocketAddr, said: &std::fs::File) -> std::io::
     command.env_remove("GLOVEBOX_AGENT");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone()?).spawn()
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_needed_while_any_agent_is_here() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = Places { state: dir.path().to_owned() };
+        assert!(!Here::anybody(&places));
+        let (first, second) = (Here::say(&places).unwrap(), Here::say(&places).unwrap());
+        assert!(Here::anybody(&places));
+        drop(first);
+        assert!(Here::anybody(&places));
+        drop(second);
+        assert!(!Here::anybody(&places));
+    }
+}

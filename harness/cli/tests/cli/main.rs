@@ -14,6 +14,7 @@ mod doors_story;
 #[expect(dead_code, reason = "the tests of the inbox ask more of a browser")]
 mod driver;
 mod hook;
+mod hook_stops;
 mod host;
 mod main_job;
 mod mcp;

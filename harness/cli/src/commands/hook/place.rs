@@ -8,8 +8,13 @@ use env_contracts::{Code, DEFAULT_HIDE, Problem};
 use glovebox_runtime::Hide;
 
 /// The most entries of a folder that are looked at before it counts as one that
-/// may hold anything: a tenth of a second.
-const MOST_ENTRIES: usize = 20_000;
+/// may hold anything: some tenths of a second.
+const MOST_ENTRIES: usize = 50_000;
+
+/// Folders below the one that is searched which searches of agents pass over by
+/// themselves: each repository has the first, and the others are what builds
+/// and packages of strangers left. Who names one is asked as for any other.
+const PASSED_OVER: &[&str] = &[".git", "node_modules", "target"];
 
 /// Folders and files in a workspace that say what an agent, an editor or a
 /// version control does by itself.
@@ -157,6 +162,9 @@ impl Ground {
             for entry in entries {
                 seen += 1;
                 let Ok(entry) = entry else { return true };
+                if PASSED_OVER.iter().any(|name| entry.file_name() == *name) {
+                    continue;
+                }
                 if seen > MOST_ENTRIES || self.hides(&entry.path()) {
                     return true;
                 }
