@@ -140,11 +140,11 @@ fn a_server_tells_of_what_waits_and_the_list_says_how_it_fares() {
     let (status, waits) = served.post(&agent, "/v1/actions", &write("n.txt", "THE-WORDS"));
     assert_eq!(status, 202, "{waits}");
     let (_, opened) = received.recv().unwrap();
-    assert!(opened["type"].as_str().unwrap().ends_with("approval.opened"), "{opened}");
+    assert!(opened["type"].as_str().unwrap().ends_with("approval.opened.v1"), "{opened}");
     assert!(!opened.to_string().contains("THE-WORDS"), "an outline shows no object: {opened}");
     house.run(&["approvals", "decline", house.pending()[0]["approval"].as_str().unwrap()]).ok();
     let (_, resolved) = received.recv().unwrap();
-    assert!(resolved["type"].as_str().unwrap().ends_with("approval.resolved"), "{resolved}");
+    assert!(resolved["type"].as_str().unwrap().ends_with("approval.resolved.v1"), "{resolved}");
     served.end();
     let listed = house.json(&["webhook", "list"])["webhooks"].clone();
     assert!(listed[0]["status"]["sent_ms"].is_u64(), "{listed}");
