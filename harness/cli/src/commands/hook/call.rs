@@ -83,8 +83,8 @@ impl Call {
         fields.put("workspace", ground.workspace()?);
         let (capability, purpose) = match self.tool_name.as_str() {
             "Bash" => ("native.shell", self.shell(&mut fields)?),
-            "Read" => ("native.read", fields.file(ground, &["file_path"], Does::Read)?),
-            "NotebookRead" => ("native.read", fields.file(ground, &["notebook_path"], Does::Read)?),
+            "Read" => ("native.read", fields.file(ground, "file_path", Does::Read)?),
+            "NotebookRead" => ("native.read", fields.file(ground, "notebook_path", Does::Read)?),
             "LS" => ("native.read", fields.folder(ground, Does::Read)?),
             "Glob" => ("native.read", fields.glob(ground)?),
             "Grep" => ("native.read", fields.pattern(ground, Does::Search)?),
@@ -161,12 +161,10 @@ impl Fields<'_> {
         self.put("hidden", hidden);
     }
 
-    fn file(&mut self, ground: &Ground, names: &[&str], does: Does) -> Purpose {
-        for name in names {
-            let path = self.text(name)?;
-            let located = ground.locate(&path, does)?;
-            self.located(located);
-        }
+    fn file(&mut self, ground: &Ground, name: &str, does: Does) -> Purpose {
+        let path = self.text(name)?;
+        let located = ground.locate(&path, does)?;
+        self.located(located);
         Ok(None)
     }
 
@@ -200,11 +198,11 @@ impl Fields<'_> {
             return Err(self.wrong("content", "text"));
         };
         self.put("content", content);
-        self.file(ground, &["file_path"], Does::Write)
+        self.file(ground, "file_path", Does::Write)
     }
 
     fn edit(&mut self, ground: &Ground, path: &str) -> Purpose {
-        self.file(ground, &[path], Does::Write)?;
+        self.file(ground, path, Does::Write)?;
         let edit = std::mem::take(&mut self.left);
         self.put("edit", edit);
         Ok(None)

@@ -57,10 +57,10 @@ fn answer(args: &HookArgs, config: &Config, call: &Call) -> Result<Answer, Probl
     request.purpose = asked.purpose;
     let session = session(&call.session_id);
     let context = TaskContext { task: session.clone(), session, turn: None, purpose: None, stage: None };
-    let (asking, wait) = match config.get("approvals.ask") {
-        AskMode::Never => (Asking::Never, args.wait),
-        AskMode::Leave => (Asking::Leave, args.wait),
-        AskMode::Auto | AskMode::Here | AskMode::Wait => (Asking::Wait, args.wait),
+    let asking = match config.get("approvals.ask") {
+        AskMode::Never => Asking::Never,
+        AskMode::Leave => Asking::Leave,
+        AskMode::Auto | AskMode::Here | AskMode::Wait => Asking::Wait,
     };
     let submission = Submission {
         principal: who::speaker(config, args.agent.as_deref(), AGENT)?,
@@ -75,7 +75,7 @@ fn answer(args: &HookArgs, config: &Config, call: &Call) -> Result<Answer, Probl
     let let_go = LetGo::default();
     let service = house::letting_go(config, let_go.clone())?;
     let runtime = house::tokio_runtime()?;
-    let answer = runtime.block_on(waited(&service, submission, wait, &let_go, places));
+    let answer = runtime.block_on(Box::pin(waited(&service, submission, args.wait, &let_go, places)));
     runtime.shutdown_background();
     answer
 }
