@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use env_contracts::{ByteSize, Ceiling, Code, Name, Observation, Problem, Profiles, Span};
 use glovebox_artifacts::ArtifactStore;
+use glovebox_mcp::upstream::UpstreamBackend;
 use glovebox_plane::{ActionService, LivePolicy, Parts, PolicySource, Registry, Settings, Submitted, TimeOrderedIds};
 use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, read_plain};
-use glovebox_server::Tenants;
+use glovebox_server::{Tenants, Ways};
 use glovebox_store::{Options, Sqlite};
 use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
@@ -82,6 +83,16 @@ pub(crate) fn wasm(config: &Config, places: &Places, slots: u32) -> Result<WasmB
         Placement::Cell => WasmBackend::in_cells(&cache, helper, limits),
         Placement::InProcess => WasmBackend::in_process(slots, &cache, helper, limits),
     }
+}
+
+/// The backend for tools of MCP servers elsewhere.
+pub(crate) fn upstream() -> UpstreamBackend {
+    UpstreamBackend::new(Arc::new(Ways::of_this_host()))
+}
+
+/// All backends of this host.
+fn backends(config: &Config, places: &Places, slots: u32) -> Result<Vec<Arc<dyn Backend>>, Problem> {
+    Ok(vec![Arc::new(wasm(config, places, slots)?), Arc::new(upstream())])
 }
 
 /// What compiles and adapts strangers' components: this program, started anew.
@@ -167,7 +178,7 @@ fn service_at(
     policy: Arc<dyn PolicySource>,
     profiles: Profiles,
 ) -> Result<ActionService, Problem> {
-    let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, &places, slots)?)];
+    let backends = backends(config, &places, slots)?;
     let ceiling = ceiling(config)?;
     let store = open_store(&places)?;
     Assembly { places, registry, backends, ceiling, policy, profiles, store }.of(config, &tenant())
@@ -248,7 +259,7 @@ impl AllTenants {
         let assembly = Assembly {
             policy: Arc::new(policy(&config, &places, &registry)?),
             profiles: profiles::load(&config)?.unwrap_or_default(),
-            backends: vec![Arc::new(wasm(&config, &places, slots)?)],
+            backends: backends(&config, &places, slots)?,
             ceiling: ceiling(&config)?,
             store: open_store(&places)?,
             places,

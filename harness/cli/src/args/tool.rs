@@ -7,11 +7,13 @@ use env_contracts::CapabilityRef;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolCommand {
-    /// Register a component. Its manifest is FILE's sibling `tool.toml`, or
-    /// the one named; without any, a command gets one that is printed, and so
-    /// does each function that the component exports with types of its own.
+    /// Register a component, or the tools of an MCP server. A component's
+    /// manifest is FILE's sibling `tool.toml`, or the one named; without any, a
+    /// command gets one that is printed, and so does each function that the
+    /// component exports with types of its own. A server's tools are registered
+    /// as it describes them now; what it says otherwise later is asked about.
     #[command(
-        after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter\n  glovebox tool add ./calc.wasm --export add --name calc.add"
+        after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter\n  glovebox tool add ./calc.wasm --export add --name calc.add\n  glovebox tool add --mcp-http https://mcp.example.com/mcp --name example --bearer-file token.txt"
     )]
     Add(ToolAddArgs),
     /// List what is registered.
@@ -75,11 +77,36 @@ pub(crate) enum ToolCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ToolAddArgs {
     /// The component, or a preview 1 module.
-    pub(crate) file: PathBuf,
+    #[arg(required_unless_present_any = ["mcp_http", "mcp_stdio"], conflicts_with_all = ["mcp_http", "mcp_stdio"])]
+    pub(crate) file: Option<PathBuf>,
+    /// The endpoint of an MCP server that speaks Streamable HTTP. All that it
+    /// offers is registered.
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with_all = ["mcp_stdio", "manifest", "version", "stdin", "export"]
+    )]
+    pub(crate) mcp_http: Option<String>,
+    /// A program that speaks MCP on standard input and output. Refused until
+    /// there is something to shut it in.
+    #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true)]
+    pub(crate) mcp_stdio: Vec<String>,
+    /// A file with headers that are sent along to the server, each a line
+    /// `NAME: VALUE`. Nobody else may be able to read it.
+    #[arg(long, value_name = "FILE", requires = "mcp_http")]
+    pub(crate) header_file: Option<PathBuf>,
+    /// A file with the bearer token that is sent along to the server.
+    #[arg(long, value_name = "FILE", requires = "mcp_http")]
+    pub(crate) bearer_file: Option<PathBuf>,
+    /// The server's name may lead to an address of this host or of a private
+    /// network.
+    #[arg(long, requires = "mcp_http")]
+    pub(crate) private: bool,
     /// Its manifest.
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
-    /// The name for a command or function that has no manifest.
+    /// The name for a command or function that has no manifest; what the names
+    /// of a server's tools begin with.
     #[arg(long, conflicts_with = "manifest")]
     pub(crate) name: Option<String>,
     /// The version for commands and functions that have no manifest.

@@ -1,15 +1,16 @@
 //! `glovebox tool add`.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use env_contracts::{Code, Manifest, Problem, Wanted};
 use glovebox_plane::{Added, Tool};
 use glovebox_runtime::{ArtifactBytes, Clock as _, SystemClock};
 
-use super::describe;
 use super::generate::Wish;
 use super::source::{Source, Text, marked};
+use super::{describe, upstream};
 use crate::args::ToolAddArgs;
 use crate::commands::printed;
 use crate::config::Config;
@@ -19,9 +20,17 @@ use crate::print;
 use crate::terminal::escaped_line;
 
 pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Problem> {
-    let source = Source::read(&args.file, config)?;
+    match (&args.file, &args.mcp_http) {
+        (Some(file), _) => component(file, args, config),
+        (None, Some(url)) => upstream::add(url, args, config),
+        (None, None) => Err(upstream::stdio(&args.mcp_stdio)),
+    }
+}
+
+fn component(file: &Path, args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Problem> {
+    let source = Source::read(file, config)?;
     let wish = Wish { name: args.name.as_deref(), version: &args.version, stdin: args.stdin, exports: &args.export };
-    let found = Text::find(&args.file, args.manifest.as_deref(), &source, &wish)?;
+    let found = Text::find(file, args.manifest.as_deref(), &source, &wish)?;
     let made = found.texts.iter().all(|text| text.from.is_none());
     let manifests = found.texts.iter().map(Text::parse).collect::<Result<Vec<_>, _>>()?;
     for (manifest, text) in manifests.iter().zip(&found.texts) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use env_contracts::{Code, Problem, Wanted};
+use env_contracts::{Code, ManifestEntry, Problem, Wanted};
 use glovebox_plane::{Registry, Tool, Watch as _};
 use glovebox_runtime::{ArtifactBytes, Backend, BackendAnswer, ClauseAnswer, ClauseReport, Clock as _, SystemClock};
 use glovebox_wasm::inspect;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::generate::Wish;
 use super::source::{Source, Text, fits, marked};
-use super::{describe, examples};
+use super::{describe, examples, upstream};
 use crate::args::{StdinArg, ToolCheckArgs};
 use crate::commands::contract;
 use crate::commands::printed;
@@ -100,6 +100,9 @@ impl Subject {
     fn check(self, config: &Config) -> Result<Report, Problem> {
         let manifest = &self.tool.manifest;
         let mut checks = Vec::new();
+        if let ManifestEntry::Mcp { .. } = &manifest.entry {
+            return self.elsewhere(config);
+        }
         let inspection = inspect(&self.component, u64::MAX).map_err(|error| Problem::of(&error))?;
         checks.push(Check::new("component", "imports and exports", fits(&self.component, &inspection, manifest)));
         // A tool whose schemas don't compile can't be registered.
@@ -129,6 +132,21 @@ impl Subject {
                 checks.push(Check { kind: "example", subject: example.name.clone(), failure: result.err() });
             }
             progress.end();
+        }
+        let passed = checks.iter().all(|check| check.failure.is_none());
+        Ok(Report { tool: manifest.capability().to_string(), passed, checks })
+    }
+}
+
+impl Subject {
+    /// Of a tool that a server elsewhere has.
+    fn elsewhere(self, config: &Config) -> Result<Report, Problem> {
+        let manifest = &self.tool.manifest;
+        let mut checks = vec![Check::new("server", "says of it what was registered", upstream::check(&self.tool))];
+        let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(house::upstream())];
+        match contract::report(&manifest.contract, config, &backends) {
+            Ok(report) => checks.extend(report.clauses.iter().map(Check::clause)),
+            Err(problem) => checks.push(Check::new("contract", "limits", Err(problem))),
         }
         let passed = checks.iter().all(|check| check.failure.is_none());
         Ok(Report { tool: manifest.capability().to_string(), passed, checks })

@@ -10,6 +10,7 @@ mod names;
 mod search;
 mod show;
 mod source;
+mod upstream;
 
 use std::io::Write as _;
 use std::process::ExitCode;

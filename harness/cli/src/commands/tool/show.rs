@@ -7,6 +7,7 @@ use env_contracts::{Code, Manifest, ManifestEntry, Problem, Then, Wanted};
 use glovebox_plane::{Health, Tool};
 use serde_json::{Value, json};
 
+use super::upstream;
 use crate::commands::printed;
 use crate::config::Config;
 use crate::house;
@@ -88,6 +89,12 @@ fn as_text(tool: &Tool, health: &Health, accepted: bool) -> std::io::Result<()> 
     writeln!(out, "\n{from} {kind}, sha256 {}", tool.registered.digest)?;
     if accepted && !tool.builtin {
         writeln!(out, "an operator accepted what it claims of its effects")?;
+    }
+    if let ManifestEntry::Mcp { url, .. } = &tool.manifest.entry {
+        let claims = upstream::claims(tool).unwrap_or_default();
+        if !claims.is_empty() {
+            writeln!(out, "claimed by {}, and counted for nothing: {}", escaped_line(url), claims.join(", "))?;
+        }
     }
     place(out, &tool.manifest, health)
 }
