@@ -177,7 +177,7 @@ fn a_story_through_all_doors() {
     cast.ready(&one, &card);
     cast.ready(&two, &card);
     let (_, seen) = cast.served.get(operator, &format!("/v1/approvals/{approval}"));
-    cast.house.run(&["approvals", "decline", approval, "--message", "not there"]).ok();
+    cast.house.run(&["approvals", "decline", approval, "--say", "not there"]).ok();
     for window in [&one, &two] {
         assert!(cast.retired(window, &card).contains("Declined"));
     }
@@ -208,7 +208,7 @@ fn a_story_through_all_doors() {
     let events = cast.served.block_on(followed).unwrap();
     let numbers: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
     assert!(numbers.len() > 20 && numbers.iter().copied().eq(1..=numbers.len() as u64), "{numbers:?}");
-    for name in ["approval-opened", "approval-answered", "question-asked", "session-closed"] {
+    for name in ["approval-opened", "approval-answered", "question-opened", "session-closed"] {
         assert!(events.iter().any(|event| event["name"] == name), "no {name}: {:?}", names(&events));
     }
     let last = format!("/v1/sessions/{STORY}/events?after={}", numbers.len());
