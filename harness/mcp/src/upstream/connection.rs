@@ -104,8 +104,8 @@ impl Connection {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         };
-        let opened = tokio::time::timeout(OPENING, Listener::default().serve_with_lifecycle(transport, lifecycle));
-        match opened.await {
+        let serving = Box::pin(Listener::default().serve_with_lifecycle(transport, lifecycle));
+        match tokio::time::timeout(OPENING, serving).await {
             Ok(Ok(service)) => Ok(Self { service, wire, host }),
             Ok(Err(error)) => Err(unopened(&host, wire.fault(), &error)),
             Err(_) => Err(slow(&host)),

@@ -2,7 +2,7 @@
 //! of it runs here, so most of them hold of themselves, and what would need a
 //! hand on the server is refused.
 
-use env_contracts::{Clause, Delegation, Persistence, Sharing, Snapshot, Source, Tls, Walls};
+use env_contracts::{Clause, Delegation, Persistence, Sharing, Snapshot, Source, Tls};
 use glovebox_runtime::Enforcement;
 
 use super::adopt::CONNECTIONS;
@@ -54,8 +54,6 @@ pub(super) fn enforce(clause: &Clause<'_>) -> Enforcement {
         Clause::Snapshot(_) => no("no snapshots are taken here", "`snapshot = \"never\"`"),
         Clause::Sharing(Sharing::Action) => by("a connection for each action"),
         Clause::Sharing(_) => no("no environment is kept between actions here", "`sharing = \"action\"`"),
-        Clause::Walls(Walls(0)) => nothing,
-        Clause::Walls(Walls(1)) => nothing,
         Clause::Walls(_) => no("no walls stand around a server elsewhere", "leave `isolation.walls` out"),
         Clause::Label(_) => by("label on every artifact"),
         Clause::Audit(_) | Clause::Retain(_) => by("artifact store"),
