@@ -60,6 +60,7 @@ fn an_operator_is_told_what_rules_do_not_see() {
 
 #[test]
 fn a_mark_for_commands_stands_where_a_command_can() {
+    let folder = Folder::new("permit (principal, action in Action::\"run\", resource);");
     for (schema, fits) in [
         (json!({ "type": "string", "x-glovebox-argv": true }), true),
         (json!({ "type": "array", "items": { "type": "string" }, "x-glovebox-argv": true }), true),
@@ -70,7 +71,7 @@ fn a_mark_for_commands_stands_where_a_command_can() {
         (json!({ "type": "array", "items": { "type": "string", "x-glovebox-argv": true } }), false),
         (json!({ "type": "string", "x-glovebox-argv": "yes" }), false),
     ] {
-        let report = check(None, &[taking(json!({ "command": schema }))]).unwrap();
+        let report = check(Some(folder.0.path()), &[taking(json!({ "command": schema }))]).unwrap();
         assert_eq!(report.warnings.is_empty(), fits, "{schema}: {:?}", report.warnings);
         assert_eq!(report.problems, []);
     }
