@@ -57,8 +57,6 @@ pub(crate) fn check(route: &Route, body: &[u8]) -> Result<(), Problem> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use super::*;
 
     #[test]

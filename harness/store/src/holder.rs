@@ -119,8 +119,6 @@ fn unavailable(error: &std::io::Error) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use super::*;
 
     #[test]

@@ -210,7 +210,7 @@ async fn one(end: &str, act: &Repeated<'_>) {
     let stop = Stop::default();
     if end.is_empty() {
         // Given up by whoever waits for it.
-        let gone = tokio::time::timeout(Duration::from_millis(2), act.run(&stop)).await;
+        let gone = Box::pin(tokio::time::timeout(Duration::from_millis(2), act.run(&stop))).await;
         assert!(gone.is_err(), "{gone:?}");
         return;
     }

@@ -145,8 +145,6 @@ fn start(places: &Places, listen: SocketAddr, said: &std::fs::File) -> std::io::
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use super::*;
 
     #[test]

@@ -85,7 +85,7 @@ fn readers_that_are_stuck_hold_no_memory_and_nobody_up() {
     assert_eq!(served.post(&agent, "/v1/sessions/crowd/close", &json!({})).0, 200);
     let all: Vec<usize> = taking.into_iter().map(|taken| taken.join().unwrap()).collect();
     assert!(grown < MOST_KIB, "{grown} KiB more, while each took {} bytes", all[0]);
-    assert!(all.len() * all[0] > (MOST_KIB as usize) << 10, "{} bytes are no crowd", all[0]);
+    assert!((all.len() * all[0]) as u64 > MOST_KIB << 10, "{} bytes are no crowd", all[0]);
     drop(stuck);
     served.end();
 }

@@ -241,7 +241,7 @@ async fn pages_fit_a_phone_and_the_night() {
     let Some(driver) = Driver::start().await else { return };
     let house = House::open().await;
     house.with_mira().await;
-    let hostile = hostile(&house).await;
+    let hostile = Box::pin(hostile(&house)).await;
     let action = house
         .ask(
             "notes.write",
@@ -274,7 +274,7 @@ async fn pages_fit_a_phone_and_the_night() {
 async fn nothing_that_strangers_write_runs_or_leaves() {
     let Some(driver) = Driver::start().await else { return };
     let house = House::open().await;
-    let (approval, question) = hostile(&house).await;
+    let (approval, question) = Box::pin(hostile(&house)).await;
     let client = open(&driver, &house, &house.code, WIDE).await;
     let pages = [
         "/".to_owned(),
@@ -305,7 +305,7 @@ async fn a_guest_page_runs_nothing_and_knows_nothing() {
     let house = House::open().await;
     let client = open(&driver, &house, &house.code, WIDE).await;
     let browser = crate::browser::Browser::logged_in(&house, &house.token("v", Role::Operator)).await;
-    let path = crate::guest::made(&house, &browser).await;
+    let path = Box::pin(crate::guest::made(&house, &browser)).await;
     client.goto(&format!("http://{}/sessions/s1", house.address)).await;
     shot(&client, "session").await;
     client.goto(&format!("http://{}/view/{path}", house.address)).await;

@@ -38,7 +38,7 @@ fn parts(url: &str) -> (&str, &str) {
 async fn they_have_another_origin_no_rights_and_an_address_for_once() {
     let house = House::open().await;
     let browser = Browser::logged_in(&house, &house.code).await;
-    let path = made(&house, &browser).await;
+    let path = Box::pin(made(&house, &browser)).await;
     assert!(browser.get("/sessions/s1").await.text.contains(&format!("href=\"/view/{path}\"")));
     let led = browser.get(&format!("/view/{path}")).await;
     assert_eq!(led.status, StatusCode::SEE_OTHER, "{}", led.text);
@@ -62,7 +62,7 @@ async fn they_have_another_origin_no_rights_and_an_address_for_once() {
 async fn never_at_the_origin_of_the_pages() {
     let house = House::open().await;
     let browser = Browser::logged_in(&house, &house.code).await;
-    let path = made(&house, &browser).await;
+    let path = Box::pin(made(&house, &browser)).await;
     let led = browser.get(&format!("/view/{path}")).await;
     let (host, handle) = parts(led.header("location"));
     // With the address rewritten to where the cookie goes.
@@ -76,7 +76,7 @@ async fn never_at_the_origin_of_the_pages() {
 async fn an_address_is_good_for_a_moment() {
     let house = House::open().await;
     let browser = Browser::logged_in(&house, &house.code).await;
-    let path = made(&house, &browser).await;
+    let path = Box::pin(made(&house, &browser)).await;
     let led = browser.get(&format!("/view/{path}")).await;
     house.forward(Duration::from_secs(31));
     let (host, handle) = parts(led.header("location"));

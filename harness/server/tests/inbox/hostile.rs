@@ -60,7 +60,7 @@ pub(crate) async fn hostile(house: &House) -> (String, String) {
         NewQuestion { task: id("t9"), turn: None, topic: name("which"), text, induced_by: None, lasts_ms: None };
     let question = house.service.ask(&crate::house::person("u"), asked).await.unwrap();
     said(house, &attack).await;
-    made(house, &attack).await;
+    Box::pin(made(house, &attack)).await;
     (approval(&action), question.question.id.to_string())
 }
 
@@ -153,7 +153,7 @@ fn harmless(page: &str, at: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_they_write_is_text() {
     let house = House::open().await;
-    let (approval, question) = hostile(&house).await;
+    let (approval, question) = Box::pin(hostile(&house)).await;
     let browser = Browser::logged_in(&house, &house.code).await;
     let mut paths = vec!["/".to_owned(), "/sessions".to_owned(), "/sessions/s1".to_owned(), "/sessions/s9".to_owned()];
     paths.push(format!("/inbox/approvals/{approval}"));
@@ -203,7 +203,7 @@ async fn the_pages_are_small() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_answered_by_form() {
     let house = House::open().await;
-    let (_, question) = hostile(&house).await;
+    let (_, question) = Box::pin(hostile(&house)).await;
     let browser = Browser::logged_in(&house, &house.token("p", glovebox_identity::Role::Approver)).await;
     let token = browser.get("/").await.field("form_token");
     let path = format!("/inbox/questions/{question}");

@@ -90,7 +90,7 @@ impl Upstream {
 
     /// Registers all that it offers, under this version.
     async fn register(&self, ground: &Ground, version: &str) {
-        self.register_with(ground, version, |manifest| manifest.to_owned()).await;
+        self.register_with(ground, version, ToOwned::to_owned).await;
     }
 
     async fn register_with(&self, ground: &Ground, version: &str, change: impl Fn(&str) -> String) {

@@ -155,8 +155,6 @@ fn descriptor_path(fd: BorrowedFd<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use super::*;
 
     /// Each is where it leads, whether it exists, is a link, leads nowhere or

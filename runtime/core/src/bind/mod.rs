@@ -207,9 +207,7 @@ fn seal_argument(argument: &PathArgument, sealer: &mut seal::Sealer<'_>, files: 
         files.mounts.iter().find(|mount| mount.guest == argument.mount).ok_or_else(|| {
             outside(&format!("needs `{}`, which the effective contract does not mount", argument.mount))
         })?;
-    let hide = HIDDEN
-        .get(&mount.hide, |globs| Hide::new(globs))
-        .map_err(|message| Problem::new(Code::ContractInvalid, message))?;
+    let hide = HIDDEN.get(&mount.hide, Hide::new).map_err(|message| Problem::new(Code::ContractInvalid, message))?;
     // What is hidden is as if it were not there: no answer may tell that it is.
     if hide.hides(&plain) {
         return Ok(());

@@ -136,7 +136,7 @@ async fn decided(
     let_go: &LetGo,
 ) -> Result<Decided, Problem> {
     for _ in 0..ROUNDS {
-        let submitted = service.let_go(submission.clone(), asked.clone(), &Stop::default()).await?;
+        let submitted = Box::pin(service.let_go(submission.clone(), asked.clone(), &Stop::default())).await?;
         let observation = match submitted {
             Submitted::Waiting(action) => {
                 let approval = action.pending().map(|approval| approval.id.clone());

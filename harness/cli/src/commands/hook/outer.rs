@@ -152,8 +152,6 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use std::os::unix::process::ExitStatusExt as _;
 
     use super::*;
