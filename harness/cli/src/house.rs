@@ -1,7 +1,7 @@
 //! Puts the parts together: the one place that names them all.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,12 +9,11 @@ use env_contracts::{ByteSize, Ceiling, Code, Name, Observation, Problem, Profile
 use glovebox_artifacts::ArtifactStore;
 use glovebox_mcp::upstream::UpstreamBackend;
 use glovebox_plane::{ActionService, LivePolicy, Parts, PolicySource, Registry, Settings, Submitted, TimeOrderedIds};
-use glovebox_runtime::{Admission, Backend, Budgets, DEFAULT_CEILING, Runtime, SystemClock, read_plain};
+use glovebox_runtime::{Admission, Backend, Budgets, Runtime, SystemClock};
 use glovebox_server::{Tenants, Ways};
 use glovebox_store::{Options, Sqlite};
 use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
-use crate::commands::files::MAX_TEXT;
 use crate::config::{Config, Count, Origin, trusted};
 use crate::native::{LetGo, Native};
 use crate::nobody::Nobody;
@@ -22,7 +21,7 @@ use crate::places::{Places, protect};
 use crate::registered::Registered;
 use crate::values::Ttl;
 use crate::who::id;
-use crate::{builtin, profiles};
+use crate::{builtin, ceiling, profiles};
 
 /// The tenant of a person's own machine.
 pub(crate) const TENANT: &str = "local";
@@ -38,38 +37,6 @@ pub(crate) fn registry(places: &Places) -> Registry {
 /// `state-unavailable`, `disk-full`.
 pub(crate) fn artifacts(places: &Places) -> Result<ArtifactStore, Problem> {
     ArtifactStore::open(&places.artifacts(), TENANT).map_err(|error| Problem::of(&error))
-}
-
-/// The operator's ceiling.
-///
-/// # Errors
-/// `ceiling-invalid` with the file and the line, `config-invalid` if it can't
-/// be read.
-pub(crate) fn ceiling(config: &Config) -> Result<Ceiling, Problem> {
-    let text = ceiling_text(config)?;
-    Ceiling::from_toml(text.as_deref().unwrap_or(DEFAULT_CEILING))
-        .map_err(|error| Problem::new(Code::CeilingInvalid, format!("`{}`: {error}", config.entry("ceiling").0)))
-}
-
-/// The text of the operator's ceiling; `None`: there is none, and the shipped
-/// one holds.
-///
-/// # Errors
-/// `config-invalid` if it can't be read.
-pub(crate) fn ceiling_text(config: &Config) -> Result<Option<String>, Problem> {
-    let (path, origin) = config.entry("ceiling");
-    trusted(Path::new(path)).map_err(|why| {
-        Problem::new(Code::ConfigInvalid, why)
-            .with_help("give it to yourself, and take the others' write permission away")
-    })?;
-    match read_plain(Path::new(path), MAX_TEXT) {
-        Ok(text) => Ok(Some(text)),
-        // Only the default place may be empty.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && *origin == Origin::Default => Ok(None),
-        Err(error) => Err(Problem::new(Code::ConfigInvalid, format!("`ceiling` from {origin}: {error}")).with_help(
-            "name a file that can be read; `glovebox config show --ceiling=shipped` prints one to start from",
-        )),
-    }
 }
 
 /// The WebAssembly backend, where the operator wants components to run.
@@ -139,7 +106,7 @@ pub(crate) fn letting_go(config: &Config, let_go: LetGo) -> Result<ActionService
     if !policy.current().reviewers().is_empty() {
         backends.push(Arc::new(wasm(config, &places, 1)?));
     }
-    let (ceiling, store) = (ceiling(config)?, open_store(&places)?);
+    let (ceiling, store) = (ceiling::read(config)?, open_store(&places)?);
     let profiles = profiles::load(config)?.unwrap_or_default();
     Assembly { places, registry, backends, ceiling, policy, profiles, store }.of(config, &tenant())
 }
@@ -179,7 +146,7 @@ fn service_at(
     profiles: Profiles,
 ) -> Result<ActionService, Problem> {
     let backends = backends(config, &places, slots)?;
-    let ceiling = ceiling(config)?;
+    let ceiling = ceiling::read(config)?;
     let store = open_store(&places)?;
     Assembly { places, registry, backends, ceiling, policy, profiles, store }.of(config, &tenant())
 }
@@ -260,7 +227,7 @@ impl AllTenants {
             policy: Arc::new(policy(&config, &places, &registry)?),
             profiles: profiles::load(&config)?.unwrap_or_default(),
             backends: backends(&config, &places, slots)?,
-            ceiling: ceiling(&config)?,
+            ceiling: ceiling::read(&config)?,
             store: open_store(&places)?,
             places,
             registry,

@@ -5,6 +5,7 @@
 
 mod args;
 mod builtin;
+mod ceiling;
 mod commands;
 mod config;
 mod house;

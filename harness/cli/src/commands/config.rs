@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::printed;
 use crate::args::{ConfigCommand, WhichCeiling};
+use crate::ceiling;
 use crate::config::{Config, SETTINGS, file_path};
-use crate::house;
 use crate::print;
 use crate::table::Table;
 use crate::terminal::escaped_line;
@@ -30,8 +30,8 @@ fn show_ceiling(which: WhichCeiling, config: &Config) -> Result<ExitCode, Proble
     let own = match which {
         WhichCeiling::InForce => {
             // What can't be understood is not in force.
-            house::ceiling(config)?;
-            house::ceiling_text(config)?
+            ceiling::read(config)?;
+            ceiling::text(config)?
         }
         WhichCeiling::Shipped => None,
     };
@@ -49,7 +49,7 @@ fn as_json(config: &Config) -> std::io::Result<()> {
         })
         .collect();
     let (file, ceiling) = (file_path(), Path::new(config.entry("ceiling").0));
-    let shipped = matches!(house::ceiling_text(config), Ok(None));
+    let shipped = matches!(ceiling::text(config), Ok(None));
     print::json(&json!({
         "file": { "path": file.display().to_string(), "exists": file.exists() },
         "ceiling": { "path": ceiling.display().to_string(), "exists": ceiling.exists(), "shipped": shipped },
@@ -63,7 +63,7 @@ fn as_text(config: &Config, with_origin: bool) -> std::io::Result<()> {
     let file = file_path();
     let note = if file.exists() { "" } else { " (there is none)" };
     writeln!(out, "# configuration file: {}{note}", shown(&file))?;
-    let note = match house::ceiling_text(config) {
+    let note = match ceiling::text(config) {
         Ok(Some(_)) => "",
         Ok(None) => " (there is none: the shipped one holds)",
         Err(_) => " (can't be read: nothing runs until it can)",

@@ -11,10 +11,10 @@ use glovebox_runtime::{Backend, BackendAnswer, ClauseAnswer, ContractReport, alg
 use super::printed;
 use crate::args::ContractCommand;
 use crate::config::Config;
-use crate::house;
 use crate::places::Places;
 use crate::print::{self, FAILED, FAINT, SUCCEEDED};
 use crate::terminal::escaped_line;
+use crate::{ceiling, house};
 
 pub(crate) fn run(command: ContractCommand, config: &Config) -> Result<ExitCode, Problem> {
     let ContractCommand::Check { file, json } = command;
@@ -51,7 +51,7 @@ pub(super) fn report(
     config: &Config,
     backends: &[Arc<dyn Backend>],
 ) -> Result<ContractReport, Problem> {
-    let bounds = algebra::effective_bounds(&house::ceiling(config)?, house::TENANT, None);
+    let bounds = algebra::effective_bounds(&ceiling::read(config)?, house::TENANT, None);
     ContractReport::of(contract, &bounds, backends)
 }
 

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
 use super::conditions::{digest, id};
 use super::fault::Fault;
-use super::{Sqlite, open, payloads, read};
+use super::{Sqlite, open, payloads, recorded};
 use crate::audit::{self, Findings};
 use crate::chain::{Link, raw};
 use crate::{
@@ -75,7 +75,7 @@ impl Sqlite {
                 let mut after = 0;
                 loop {
                     let (events, last) = self
-                        .read(|sql| read::recorded(sql, filter.tenant.as_ref(), after, MAX_PAGE))
+                        .read(|sql| recorded::after(sql, filter.tenant.as_ref(), after, MAX_PAGE))
                         .map_err(ExportError::Problem)?;
                     let Some(last) = last else { break };
                     after = last;

@@ -11,6 +11,7 @@ mod fault;
 mod open;
 mod payloads;
 mod read;
+mod recorded;
 mod records;
 mod scrub;
 mod tasks;
@@ -239,11 +240,11 @@ impl Store for Sqlite {
     }
 
     fn recorded(&self, after: u64, limit: u32) -> Result<Vec<Recorded>, Problem> {
-        self.read(|sql| Ok(read::recorded(sql, None, after, limit)?.0))
+        self.read(|sql| Ok(recorded::after(sql, None, after, limit)?.0))
     }
 
     fn last_recorded(&self) -> Result<u64, Problem> {
-        self.read(read::last_recorded)
+        self.read(recorded::last)
     }
 
     fn database(&self) -> Result<Id, Problem> {

@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use super::printed;
 use crate::args::DoctorArgs;
+use crate::ceiling;
 use crate::config::{self, Config};
-use crate::house;
 use crate::places::Places;
 use crate::print::{self, FAILED, FAINT, SUCCEEDED};
 use crate::terminal::{escaped, escaped_line};
@@ -52,8 +52,8 @@ fn look(config: &Config, sound: bool) -> Result<Vec<Line>, Problem> {
     let there = if file.exists() { "" } else { " (there is none: defaults and the environment hold)" };
     let mut lines = vec![Line::ok("configuration", format!("`{}`{there}", file.display()))];
     lines.push(Line::required("state folder", host::state(&Places::of(config))));
-    let ceiling = house::ceiling(config).and_then(|_| {
-        let none = house::ceiling_text(config)?.is_none();
+    let ceiling = ceiling::read(config).and_then(|_| {
+        let none = ceiling::text(config)?.is_none();
         let shipped = if none { " (there is none: the shipped one holds)" } else { "" };
         Ok(format!("`{}`{shipped}", config.entry("ceiling").0))
     });

@@ -15,7 +15,7 @@ use crate::args::ToolAddArgs;
 use crate::config::Config;
 use crate::places::Places;
 use crate::terminal::{escaped, escaped_line};
-use crate::{house, who};
+use crate::{ceiling, house, who};
 
 /// How often a version is raised that somebody else takes at the same time, or
 /// that was removed.
@@ -128,7 +128,7 @@ fn next(version: &Version) -> u32 {
 
 /// What an operator has to write so that it may be called.
 fn hint(contract: &Contract, config: &Config, err: &mut impl std::io::Write) -> Result<(), Problem> {
-    let bounds = algebra::effective_bounds(&house::ceiling(config)?, house::TENANT, None);
+    let bounds = algebra::effective_bounds(&ceiling::read(config)?, house::TENANT, None);
     if algebra::excess(&algebra::fill(contract, &bounds), &bounds).is_empty() {
         return Ok(());
     }
