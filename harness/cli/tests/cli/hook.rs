@@ -168,6 +168,7 @@ fn an_agent_reads_its_workspace_and_neither_what_is_hidden_nor_what_lies_elsewhe
     house.file("workspace/.env", "KEY=1");
     house.file("workspace/src/deep/ok.rs", "fn main() {}");
     house.file("workspace/src/.git/config", "");
+    house.file("workspace/lib/node_modules/p/.env", "KEY=2");
     house.file("elsewhere/notes.txt", "private");
     let link = |to: &str, name: &str| std::os::unix::fs::symlink(house.path(to), house.workspace().join(name)).unwrap();
     link("elsewhere/notes.txt", "link.txt");
@@ -197,7 +198,15 @@ fn an_agent_reads_its_workspace_and_neither_what_is_hidden_nor_what_lies_elsewhe
         read("/etc/passwd"),
         read("~/elsewhere/notes.txt"),
         read(&house.state().join("state.db").display().to_string()),
+        // An agent may cut off what nobody sees.
+        read(" /etc/passwd"),
+        read("/etc/passwd\t"),
+        read("\u{feff}/etc/passwd"),
+        ("Grep", json!({ "pattern": "root", "path": " /etc" })),
+        ("Glob", json!({ "pattern": "passwd", "path": " /etc" })),
         ("Grep", json!({ "pattern": "KEY" })),
+        ("Grep", json!({ "pattern": "KEY", "path": "lib" })),
+        ("Grep", json!({ "pattern": "url", "path": "src", "glob": ".git/**" })),
         ("Grep", json!({ "pattern": "url", "path": "src/.git" })),
         ("Glob", json!({ "pattern": "../elsewhere/*" })),
         ("Glob", json!({ "pattern": "/etc/*" })),

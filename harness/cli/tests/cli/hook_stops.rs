@@ -54,6 +54,12 @@ fn whatever_goes_wrong_stops_the_call() {
             }),
         ),
         (
+            "nobody who hears it",
+            with(&|hook| {
+                hook.stdout(std::process::Stdio::null());
+            }),
+        ),
+        (
             "too long a wait",
             with(&|hook| {
                 hook.args(["--wait", "51s"]);

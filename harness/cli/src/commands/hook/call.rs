@@ -70,7 +70,9 @@ impl Call {
     /// Whether it is a tool of an MCP server of this name.
     pub(super) fn is_of(&self, server: &str) -> bool {
         let of = self.tool_name.strip_prefix(MCP).and_then(|rest| rest.strip_prefix(server));
-        of.and_then(|rest| rest.strip_prefix("__")).is_some_and(|tool| !tool.is_empty())
+        // More of these would be the end of a longer name of another server's.
+        let tool = of.and_then(|rest| rest.strip_prefix("__"));
+        tool.is_some_and(|tool| !tool.is_empty() && !tool.contains("__"))
     }
 
     /// What it is asked for as.
@@ -179,6 +181,7 @@ impl Fields<'_> {
     fn pattern(&mut self, ground: &Ground, does: Does) -> Purpose {
         let pattern = self.text("pattern")?;
         self.put("pattern", pattern);
+        let does = if self.left.contains_key("glob") { Does::Pick } else { does };
         self.folder(ground, does)
     }
 

@@ -28,6 +28,9 @@ pub(super) const GIVEN_UP: Duration = Duration::from_secs(60);
 
 const _: () = assert!(MAX_WAIT.as_secs() + BESIDE.as_secs() < GIVEN_UP.as_secs(), "we are heard before that");
 
+/// Where whatever is written is gone.
+const NULL: &str = "/dev/null";
+
 /// The longest reason on standard error, in characters.
 const MAX_SAID: usize = 4000;
 
@@ -46,8 +49,18 @@ pub(crate) fn guard(args: &HookArgs) -> ExitCode {
 
 fn say(answer: &Answer) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
+    // What was closed is this by now, and takes everything.
+    if is_null(&rustix::fs::fstat(&out)?) {
+        return Err(std::io::Error::other("standard output is closed, or leads nowhere"));
+    }
     out.write_all(format!("{}\n", answer.line()).as_bytes())?;
     out.flush()
+}
+
+/// Whether it is the device that forgets everything.
+fn is_null(stat: &rustix::fs::Stat) -> bool {
+    rustix::fs::stat(NULL).is_ok_and(|null| (null.st_rdev, null.st_mode) == (stat.st_rdev, stat.st_mode))
+        && rustix::fs::FileType::from_raw_mode(stat.st_mode).is_char_device()
 }
 
 /// The way of saying no that needs nothing but an exit code.

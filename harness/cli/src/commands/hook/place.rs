@@ -11,10 +11,10 @@ use glovebox_runtime::Hide;
 /// may hold anything: some tenths of a second.
 const MOST_ENTRIES: usize = 50_000;
 
-/// Folders below the one that is searched which searches of agents pass over by
-/// themselves: each repository has the first, and the others are what builds
-/// and packages of strangers left. Who names one is asked as for any other.
-const PASSED_OVER: &[&str] = &[".git", "node_modules", "target"];
+/// A folder below the one that is searched which searches of agents pass over by
+/// themselves, and which each repository has. Who names it is asked as for any
+/// other.
+const PASSED_OVER: &str = ".git";
 
 /// Folders and files in a workspace that say what an agent, an editor or a
 /// version control does by itself.
@@ -58,8 +58,11 @@ impl Place {
 pub(super) enum Does {
     /// One file is read, or the names in a folder.
     Read,
-    /// All that lies below it is read.
+    /// All that lies below it is read, but for what searches pass over.
     Search,
+    /// All that lies below it can be read: the call says by itself what is not
+    /// passed over.
+    Pick,
     Write,
 }
 
@@ -109,6 +112,12 @@ impl Ground {
     /// # Errors
     /// `usage` where nobody can say.
     pub(super) fn locate(&self, path: &str, does: Does) -> Result<Located, Problem> {
+        // Some agents cut such signs off, and others do not: it would be read as
+        // two paths.
+        if path != path.trim_matches(|sign: char| sign.is_whitespace() || sign.is_control() || sign == '\u{feff}') {
+            let message = format!("`{}` begins or ends with a sign that nobody sees", path.escape_debug());
+            return Err(Problem::new(Code::Usage, message).with_help("name the file without it"));
+        }
         let asked = self.absolute(path);
         let unclear = || {
             let message = format!("`{}`: where that leads can't be said", asked.display());
@@ -126,8 +135,9 @@ impl Ground {
             Place::Workspace
         };
         let mut hidden = self.hides(&real) || self.hides(&asked);
-        if does == Does::Search && !hidden {
-            hidden = self.own.iter().any(|own| own.starts_with(&real)) || self.holds_hidden(&real);
+        if matches!(does, Does::Search | Does::Pick) && !hidden {
+            let picks = does == Does::Pick;
+            hidden = self.own.iter().any(|own| own.starts_with(&real)) || self.holds_hidden(&real, picks);
         }
         let shown = inside.filter(|path| !path.as_os_str().is_empty()).unwrap_or(&real);
         let shown = if inside.is_some_and(|path| path.as_os_str().is_empty()) { Path::new(".") } else { shown };
@@ -150,7 +160,7 @@ impl Ground {
 
     /// Whether something hidden lies below a folder, as far as that can be seen
     /// soon. Links are not followed: searches don't either.
-    fn holds_hidden(&self, folder: &Path) -> bool {
+    fn holds_hidden(&self, folder: &Path, picks: bool) -> bool {
         let Ok(meta) = fs_err::symlink_metadata(folder) else { return false };
         if !meta.is_dir() {
             return false;
@@ -162,7 +172,7 @@ impl Ground {
             for entry in entries {
                 seen += 1;
                 let Ok(entry) = entry else { return true };
-                if PASSED_OVER.iter().any(|name| entry.file_name() == *name) {
+                if !picks && entry.file_name() == PASSED_OVER {
                     continue;
                 }
                 if seen > MOST_ENTRIES || self.hides(&entry.path()) {
