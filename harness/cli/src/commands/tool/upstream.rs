@@ -39,6 +39,7 @@ pub(super) fn add(url: &str, args: &ToolAddArgs, config: &Config) -> Result<Exit
     let places = Places::of(config);
     let registry = house::registry(&places);
     places.make()?;
+    ours(&registry, &prefix)?;
     let mut err = anstream::stderr().lock();
     for left_out in &adoption.left_out {
         let _ = writeln!(err, "left out {left_out}");
@@ -83,6 +84,23 @@ fn prefix(named: Option<&str>, url: &str) -> Result<CapabilityName, Problem> {
     let host =
         host.ok_or_else(|| Problem::new(Code::UpstreamAddress, format!("`{}` is no address", escaped_line(url))))?;
     host.parse().map_err(|error: String| usage(error).with_help("say what the names are to begin with: --name PREFIX"))
+}
+
+/// What nobody else's names begin with, beside those of built-in tools: they are
+/// read, and profiles name them, as what comes with Glovebox.
+const OURS: [&str; 2] = ["glovebox", "native"];
+
+/// Refuses names that would be taken for ours, before anything is registered.
+fn ours(registry: &Registry, prefix: &CapabilityName) -> Result<(), Problem> {
+    let first = |name: &CapabilityName| name.as_str().split('.').next().unwrap_or_default().to_owned();
+    let mine = first(prefix);
+    let listing = registry.list()?;
+    let builtin = listing.tools.iter().any(|tool| tool.builtin && first(&tool.capability.name) == mine);
+    if builtin || OURS.contains(&mine.as_str()) {
+        return Err(Problem::new(Code::ToolReserved, format!("names that begin with `{mine}` are Glovebox's own"))
+            .with_help("choose what the names begin with: --name PREFIX"));
+    }
+    Ok(())
 }
 
 /// Registers a tool, under a higher version where it is not what it was.
