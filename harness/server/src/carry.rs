@@ -15,11 +15,19 @@ use glovebox_runtime::Stop;
 use glovebox_runtime::job::Frame;
 use opentelemetry::trace::SpanContext;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::events::Live;
 use crate::state::App;
 use crate::telemetry::Telemetry;
+
+/// How often a server that stops looks at what it carries.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long what was told to stop may take, beside the grace: a run that is
+/// stuck in the kernel is given up after five seconds.
+const DEAF: Duration = Duration::from_secs(10);
 
 /// Who carries what.
 #[derive(Default)]
@@ -142,22 +150,26 @@ impl Carried {
         self.tasks.len()
     }
 
-    /// Lets go of all: what waits goes on waiting without us, what runs may
-    /// end by itself for so long and is then asked to stop.
+    /// Lets go of all: what waits, or comes to wait, goes on waiting without
+    /// us; what runs may end by itself for so long and is then asked to stop.
+    /// What does not hear that is dropped, as by a crash: the next server finds
+    /// it and says what became of it.
     pub(crate) async fn let_go(&self, grace: Duration) {
         self.tasks.close();
-        for load in lock(&self.all).values() {
-            if lock(&load.waits).is_some() {
-                load.abort.abort();
+        let began = Instant::now();
+        loop {
+            let (late, over) = (began.elapsed() >= grace, began.elapsed() >= grace + DEAF);
+            for load in lock(&self.all).values() {
+                if over || lock(&load.waits).is_some() {
+                    load.abort.abort();
+                } else if late {
+                    load.stop.request();
+                }
+            }
+            if tokio::time::timeout(LOOK, self.tasks.wait()).await.is_ok() || over {
+                return;
             }
         }
-        if tokio::time::timeout(grace, self.tasks.wait()).await.is_ok() {
-            return;
-        }
-        for load in lock(&self.all).values() {
-            load.stop.request();
-        }
-        self.tasks.wait().await;
     }
 }
 

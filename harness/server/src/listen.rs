@@ -172,9 +172,10 @@ pub(crate) async fn serve(
     let Listeners { tcp, tls, proxy: _, unix } = listeners;
     let tls = tls.map(Arc::new);
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(most));
+    // Who fills the port leaves the socket free.
+    let [room, room_of_unix] = [most, most].map(|most| Arc::new(Semaphore::new(most)));
     // Waits for room for one more. Who comes meanwhile waits in the kernel.
-    let taken = async |connection: Connection| Taken {
+    let taken = async |connection: Connection, room: &Arc<Semaphore>| Taken {
         router: router.clone(),
         connection,
         watcher: graceful.watcher(),
@@ -183,7 +184,7 @@ pub(crate) async fn serve(
     let from_tcp = async {
         let Some(listener) = &tcp else { return std::future::pending().await };
         loop {
-            let taken = taken(Connection { reached: reached.clone(), peer: None }).await;
+            let taken = taken(Connection { reached: reached.clone(), peer: None }, &room).await;
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let _ = stream.set_nodelay(true);
@@ -199,7 +200,7 @@ pub(crate) async fn serve(
     let from_unix = async {
         let Some((listener, _)) = &unix else { return std::future::pending().await };
         loop {
-            let mut taken = taken(Connection { reached: Reached::default(), peer: None }).await;
+            let mut taken = taken(Connection { reached: Reached::default(), peer: None }, &room_of_unix).await;
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let Ok(peer) = stream.peer_cred() else { continue };
@@ -257,7 +258,8 @@ impl Taken {
                 response
             })
         });
-        let mut builder = Builder::new(TokioExecutor::new());
+        // Not by what comes first: for that the builder would wait for ever.
+        let mut builder = Builder::new(TokioExecutor::new()).http1_only();
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(BUFFER);
         let serving = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let serving = watcher.watch(serving);

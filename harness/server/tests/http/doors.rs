@@ -104,3 +104,20 @@ async fn guesses_are_counted() {
     assert_eq!(last, 429);
     assert_eq!(house.get("agent", "/v1/whoami").await.0, 200);
 }
+
+/// Who connects and says nothing, or not all of a head, is not waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_says_nothing_is_not_waited_for() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let house = House::new().await;
+    let address = house.url.strip_prefix("http://").unwrap();
+    for said in ["", "GET /health HTTP/1.1\r\nhost:"] {
+        let mut silent = tokio::net::TcpStream::connect(address).await.unwrap();
+        silent.write_all(said.as_bytes()).await.unwrap();
+        let mut more = [0; 1];
+        let ended = silent.read(&mut more);
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(60), ended).await;
+        assert!(matches!(ended, Ok(Ok(0) | Err(_))), "{said:?}: {ended:?}");
+    }
+    house.close().await;
+}
