@@ -188,10 +188,12 @@ fn a_story_through_all_doors() {
     // And once more: now the turn is stopped instead.
     let waits = more("o.txt");
     assert_eq!(cast.house.pending().len(), 1);
+    let card = format!("approval-{}", waits["approval"]["id"].as_str().unwrap());
+    cast.ready(&one, &card);
     cast.does(operator, &format!("/v1/tasks/{STORY}/turns/interrupt"), &json!({ "reason": "enough is written" }));
     let view = cast.served.until(agent, waits["id"].as_str().unwrap(), "cancelled");
     assert!(view["observation"].is_object(), "{view}");
-    cast.retired(&one, &format!("approval-{}", waits["approval"]["id"].as_str().unwrap()));
+    cast.retired(&one, &card);
     assert!(!cast.house.has("m.txt") && !cast.house.has("o.txt") && cast.house.pending().is_empty());
 
     // It goes on with another turn, and says that it is done.
