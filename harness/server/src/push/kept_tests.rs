@@ -28,9 +28,10 @@ fn what_is_kept_is_read_as_it_always_was_and_only_for_its_own_webhook() {
     let folder = tempfile::tempdir().unwrap();
     let golden = include_str!("../../golden/webhook-state.v1.json");
     fs_err::write(folder.path().join("portal.json"), golden).unwrap();
-    let kept = Kept::load(folder.path(), &webhook(1_800_000_000_000)).unwrap().unwrap();
+    let mut kept = Kept::load(folder.path(), &webhook(1_800_000_000_000)).unwrap().unwrap();
     assert_eq!((kept.read, kept.parked.len(), kept.given_up), (41, 2, 1));
     assert_eq!(kept.due(u64::MAX).unwrap().rank, 39);
+    kept.park(notice(41, "c"), 7);
     kept.save(folder.path(), &webhook(1).name).unwrap();
     assert_eq!(Kept::load(folder.path(), &webhook(1_800_000_000_000)).unwrap().unwrap(), kept);
     assert_eq!(Kept::load(folder.path(), &webhook(7)).unwrap(), None, "another of the same name begins anew");

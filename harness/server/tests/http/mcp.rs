@@ -77,3 +77,26 @@ async fn a_foreign_page_is_refused_here_as_well() {
     let (status, problem) = crate::house::answer(request).await;
     assert_eq!((status, &problem["code"]), (403, &json!("origin-refused")));
 }
+
+/// What the transport refuses before it is a message is said as every error
+/// here is: a problem with a code.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_transport_refuses_is_a_problem() {
+    let house = House::new().await;
+    let (both, ping) = ("application/json, text/event-stream", json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }));
+    let tries = [
+        ("application/json", "2025-11-25", &ping, "Not Acceptable"),
+        (both, "1999-01-01", &ping, "1999-01-01"),
+        (both, "2025-11-25", &json!({ "jsonrpc": "1.0" }), "deserialize"),
+    ];
+    for (accept, revision, body, why) in tries {
+        let request = house.request("POST", "agent", "/mcp").header("accept", accept);
+        let response = request.header("mcp-protocol-version", revision).json(body).send().await.unwrap();
+        let (status, kind) = (response.status().as_u16(), response.headers().get("content-type").cloned());
+        let text = response.text().await.unwrap();
+        assert_eq!(kind.unwrap_or_else(|| panic!("{status} {text}")), "application/problem+json", "{text}");
+        let problem: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((status, &problem["code"]), (400, &json!("usage")), "{text}");
+        assert!(text_of(&problem["detail"]).contains(why), "{text}");
+    }
+}

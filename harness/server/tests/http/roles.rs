@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use glovebox_identity::Role;
+use glovebox_identity::{Credentials, New, Role};
 use serde_json::{Value, json};
 
-use crate::house::House;
+use crate::house::{House, answer, name, text_of};
 
 /// Every route refuses every role that is not in its row, and nobody else; and
 /// everybody who has no credential, where it needs one.
@@ -75,6 +75,50 @@ async fn what_is_foreign_looks_unknown() {
     }
     let (_, list) = house.get("strange-operator", "/v1/approvals").await;
     assert_eq!(list["items"], json!([]));
+}
+
+/// An agent looks over nobody: what another agent asked for looks as if it were
+/// not there, be it of another user of the same tenant or of the same user.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_agent_asked_for_looks_unknown() {
+    let house = House::new().await;
+    let (action, card) = house.asked("one").await;
+    let approval = text_of(&card["approval"]);
+    let paths = [
+        format!("/v1/actions/{action}"),
+        format!("/v1/actions/{action}/events"),
+        format!("/v1/approvals/{approval}"),
+        "/v1/sessions/s1/events".to_owned(),
+    ];
+    let mut credentials = Credentials::load(&house.ground.path("credentials.toml")).unwrap();
+    for (user, agent) in [("vic", "coder"), ("uma", "other")] {
+        let new = New {
+            name: name(&format!("{user}-{agent}")),
+            role: Role::Agent,
+            tenant: name("local"),
+            user: name(user),
+            agent: Some(name(agent)),
+            agent_version: None,
+            stage: None,
+            on_behalf: false,
+            expires_ms: None,
+        };
+        let (_, token) = credentials.add_token(new, 1).unwrap();
+        let get = |path: &str| house.request("GET", "", path).bearer_auth(token.reveal());
+        for path in &paths {
+            let status = get(path).send().await.unwrap().status();
+            assert_eq!(status, 404, "{user}/{agent} {path}");
+        }
+        for path in ["/v1/actions", "/v1/approvals"] {
+            let (status, list) = answer(get(path)).await;
+            assert_eq!((status, &list["items"]), (200, &json!([])), "{user}/{agent} {path}");
+        }
+        let path = format!("/v1/actions/{action}/cancel");
+        let cancelled = house.request("POST", "", &path).bearer_auth(token.reveal()).json(&json!({}));
+        assert_eq!(answer(cancelled).await.0, 404, "{user}/{agent}");
+    }
+    let (_, list) = house.get("agent", "/v1/actions").await;
+    assert_eq!((&list["items"][0]["id"], &list["items"][0]["state"]), (&json!(action), &json!("waiting_approval")));
 }
 
 /// Who only watches sees that something waits, and nothing of what it is.

@@ -103,12 +103,14 @@ async fn received(State(receiver): State<Receiver>, headers: HeaderMap, body: By
 }
 
 async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    loop {
+    // Long enough for a loaded machine.
+    for _ in 0..12_000 {
         if let Some(found) = look() {
             return found;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    panic!("it never came to that")
 }
 
 fn add(ground: &Ground, called: &str, url: &str, change: impl FnOnce(&mut Webhook)) {
