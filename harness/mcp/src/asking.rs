@@ -69,11 +69,16 @@ pub(crate) fn opens_pages(client: Option<&ClientCapabilities>) -> bool {
     client.and_then(|client| client.elicitation.as_ref()).is_some_and(|elicitation| elicitation.url.is_some())
 }
 
+/// Whether a client comes back for what it is given as a task.
+pub(crate) fn declares_tasks(context: &RequestContext<RoleServer>) -> bool {
+    context.client_capabilities().as_ref().is_some_and(ClientCapabilities::supports_tasks)
+}
+
 fn can(context: &RequestContext<RoleServer>) -> Can {
     let client = context.client_capabilities();
     let version = context.protocol_version();
     let rounds = version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-    match (client.as_ref().is_some_and(ClientCapabilities::supports_tasks), opens_pages(client.as_ref())) {
+    match (declares_tasks(context), opens_pages(client.as_ref())) {
         (true, _) => Can::Task,
         (false, true) if rounds => Can::Repeat,
         (false, true) => Can::Open,

@@ -15,6 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::answer::{answer, refused};
+use crate::asking::declares_tasks;
 use crate::door::Door;
 use crate::drive::OnGone;
 use crate::party::Party;
@@ -86,7 +87,10 @@ impl Door {
             },
             tools::REQUEST_PERMISSION => self.permission(party, &call).await,
             _ => match self.submission(party, &call) {
-                Ok(submission) => Box::pin(self.traffic.submit(self.service(), submission, context)).await,
+                Ok(submission) => {
+                    let comes_back = declares_tasks(context);
+                    Box::pin(self.traffic.submit(self.service(), submission, context, comes_back)).await
+                }
                 Err(problem) => Err(problem),
             },
         };

@@ -21,6 +21,13 @@ use crate::progress::Progress;
 /// A run that is stuck in the kernel is given up after five seconds.
 const CLOSING: Duration = Duration::from_secs(10);
 
+/// How long a request stays open for a run whose client would as well come back
+/// for it: most are over by then.
+const LONG: Duration = Duration::from_secs(2);
+
+/// How soon it is looked again whether a run was written down by then.
+const AGAIN: Duration = Duration::from_millis(200);
+
 /// What becomes of a run when its request is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnGone {
@@ -80,7 +87,9 @@ impl Traffic {
         let _ = tokio::time::timeout(CLOSING, busy.wait_for(|busy| *busy == 0)).await;
     }
 
-    /// Carries a new action: to its end, or to the person who has to decide.
+    /// Carries a new action: to its end, to the person who has to decide, or,
+    /// where its client comes back for what takes long, until it has run for a
+    /// while.
     ///
     /// # Errors
     /// Those of [`ActionService::submit`].
@@ -89,19 +98,38 @@ impl Traffic {
         service: &ActionService,
         submission: Submission,
         context: &RequestContext<RoleServer>,
+        comes_back: bool,
     ) -> Result<Submitted, Problem> {
-        let _under_way = self.begin();
-        let (stop, progress) = (Stop::default(), Arc::new(Progress::default()));
-        let mut work = std::pin::pin!(service.submit(submission, progress.clone(), &stop));
+        let (progress, principal) = (Arc::new(Progress::default()), submission.principal.clone());
+        let mut work = self.work(service, submission, progress.clone());
+        let long = tokio::time::sleep(LONG);
+        tokio::pin!(long);
         loop {
+            let stopped = work.stop.is_requested();
             tokio::select! {
                 biased;
-                done = &mut work => return done,
+                done = &mut work.future => return done,
                 () = progress.tell(context) => {}
                 // What comes after a stop is its end, which is written down.
-                () = gone(context, &self.closing), if !stop.is_requested() => stop.request(),
+                () = gone(context, &self.closing), if !stopped => work.stop.request(),
+                () = &mut long, if comes_back && !stopped => {
+                    let running = progress.action().and_then(|id| now(service, (&principal, id)).ok());
+                    // What is not written down can't be come back for.
+                    if let Some(action) = running.filter(|action| action.state == ActionState::Running) {
+                        self.leave(service.clone(), (&principal, &action.id), work);
+                        return Ok(Submitted::Waiting(action));
+                    }
+                    long.as_mut().reset(tokio::time::Instant::now() + AGAIN);
+                }
             }
         }
+    }
+
+    fn work(&self, service: &ActionService, submission: Submission, watch: Arc<dyn Watch>) -> Work {
+        let (service, stop) = (service.clone(), Stop::default());
+        let heard = stop.clone();
+        let future = Box::pin(async move { service.submit(submission, watch, &heard).await });
+        Work { future, stop, _under_way: self.begin() }
     }
 
     /// Goes on with an action that was left, for as long as there is patience.

@@ -1,8 +1,9 @@
 //! Progress of a running call, for clients that asked for it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use env_contracts::Id;
 use glovebox_plane::Watch;
 use glovebox_runtime::job::Frame;
 use rmcp::RoleServer;
@@ -22,6 +23,7 @@ const STEP: f64 = 0.001;
 pub(crate) struct Progress {
     newest: Mutex<Option<Said>>,
     moved: Notify,
+    action: OnceLock<Id>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -32,6 +34,10 @@ struct Said {
 }
 
 impl Watch for Progress {
+    fn begun(&self, action: &Id) {
+        let _ = self.action.set(action.clone());
+    }
+
     fn phase(&self, line: &str) {
         self.say(Said { message: plain(line), ..Said::default() });
     }
@@ -44,6 +50,11 @@ impl Watch for Progress {
 }
 
 impl Progress {
+    /// The action that is carried, once there is one.
+    pub(crate) fn action(&self) -> Option<&Id> {
+        self.action.get()
+    }
+
     fn say(&self, said: Said) {
         *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
         self.moved.notify_one();

@@ -1,22 +1,30 @@
 //! MCP over HTTP, behind the guard of the server.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
-use crate::house::{House, text_of};
+use crate::house::{House, said, text_of};
 
 /// A message of the newest revision, as whoever has this credential.
-async fn send(house: &House, who: &str, path: &str, method: &str, mut params: Value) -> (u16, Value) {
+async fn send(house: &House, who: &str, path: &str, method: &str, params: Value) -> (u16, Value) {
+    send_as(house, who, path, method, params, json!({})).await
+}
+
+/// The same from a client that can do this.
+async fn send_as(house: &House, who: &str, path: &str, method: &str, mut params: Value, can: Value) -> (u16, Value) {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": can,
     });
     let mut request = house
         .request("POST", who, path)
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", method);
-    if let Some(name) = params["name"].as_str() {
+    if let Some(name) = params["name"].as_str().or(params["taskId"].as_str()) {
         request = request.header("mcp-name", name);
     }
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
@@ -48,6 +56,42 @@ async fn agents_list_and_call_tools() {
     assert!(!done["isError"].as_bool().unwrap_or_default(), "{done}");
     assert_eq!(send(&house, "operator", "/mcp", "tools/list", json!({})).await.0, 403);
     assert_eq!(send(&house, "", "/mcp", "tools/list", json!({})).await.0, 401);
+}
+
+/// Whoever comes back for tasks is given one for a run that takes long, and the
+/// run goes on when their request is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_takes_long_becomes_a_task() {
+    let house = House::new().await;
+    let go = Arc::new(AtomicBool::new(false));
+    let gone = go.clone();
+    house.ground.on_run(move |_, ports| {
+        while !gone.load(Ordering::SeqCst) && !ports.stop.is_requested() {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        said(ports, "well", u32::from(ports.stop.is_requested()))
+    });
+    let tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let params = json!({ "name": "fake.read", "arguments": {} });
+    let (_, answer) = send_as(&house, "agent", "/mcp", "tools/call", params, tasks.clone()).await;
+    assert_eq!(
+        (&answer["result"]["resultType"], &answer["result"]["status"]),
+        (&json!("task"), &json!("working")),
+        "{answer}"
+    );
+    let task = text_of(&answer["result"]["taskId"]);
+    go.store(true, Ordering::SeqCst);
+    let result = loop {
+        let get = json!({ "taskId": task });
+        let (_, seen) = send_as(&house, "agent", "/mcp", "tasks/get", get, tasks.clone()).await;
+        if seen["result"]["status"] != "working" {
+            break seen["result"].clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    };
+    assert_eq!((&result["status"], &result["result"]["isError"]), (&json!("completed"), &json!(false)), "{result}");
+    assert_eq!(house.ground.ran().len(), 1);
+    house.close().await;
 }
 
 /// What needs a person is said so, with the page where they decide; whoever
