@@ -58,6 +58,9 @@ async fn agents_list_and_call_tools() {
     assert_eq!(send(&house, "", "/mcp", "tools/list", json!({})).await.0, 401);
 }
 
+/// How often a run looks whether it may end: for ten seconds, at least.
+const PATIENCE: u32 = 5_000;
+
 /// Whoever comes back for tasks is given one for a run that takes long, and the
 /// run goes on when their request is over.
 #[tokio::test(flavor = "multi_thread")]
@@ -66,7 +69,11 @@ async fn a_run_that_takes_long_becomes_a_task() {
     let go = Arc::new(AtomicBool::new(false));
     let gone = go.clone();
     house.ground.on_run(move |_, ports| {
-        while !gone.load(Ordering::SeqCst) && !ports.stop.is_requested() {
+        // Where nobody comes back for it, it ends by itself.
+        for _ in 0..PATIENCE {
+            if gone.load(Ordering::SeqCst) || ports.stop.is_requested() {
+                break;
+            }
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
         said(ports, "well", u32::from(ports.stop.is_requested()))
