@@ -145,11 +145,23 @@ async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Tas
         limit: limit(list.limit)?,
         ..TaskFilter::default()
     };
-    Ok(Json(Paged::of(caller.service.task_views(&caller.principal, &filter)?, |task| task)))
+    let objects = caller.sees_objects();
+    let seen = |task| if objects { task } else { wordless(task) };
+    Ok(Json(Paged::of(caller.service.task_views(&caller.principal, &filter)?, seen)))
 }
 
 async fn one(caller: Caller, In(id): In<Id>) -> Answered<Json<TaskView>> {
     Ok(Json(caller.service.task(&caller.principal, &id)?))
+}
+
+/// A task as it is shown to who sees that something is done, and not what.
+fn wordless(mut task: TaskView) -> TaskView {
+    task.goal.text = None;
+    (task.task.purpose, task.task.stage) = (None, None);
+    for said in task.constraints.iter_mut().chain(&mut task.steers) {
+        said.text = None;
+    }
+    task
 }
 
 /// A task that was changed, with its words.
