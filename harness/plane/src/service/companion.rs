@@ -147,12 +147,12 @@ impl ActionService {
             asking: Asking::Never,
             held: false,
         };
-        let begun = match Flight::begin(&self.parts, &submission, tool.clone(), Asks::Run) {
+        let begun = match Flight::begin(&self.parts, submission.opening()?, tool.clone(), Asks::Run) {
             Err(problem) if problem.code == Code::TurnConflict => {
                 // What was begun in a turn can outlive it; what belongs to it
                 // then belongs to the task.
                 submission.context = TaskContext { turn: None, ..submission.context };
-                Flight::begin(&self.parts, &submission, tool, Asks::Run)
+                Flight::begin(&self.parts, submission.opening()?, tool, Asks::Run)
             }
             begun => begun,
         };

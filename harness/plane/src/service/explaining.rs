@@ -44,7 +44,7 @@ impl ActionService {
     pub async fn explain(&self, submission: Submission) -> Result<Explained, Problem> {
         submission.request.validate().map_err(|error| Problem::of(&error))?;
         let tool = self.capability(&submission.principal, &submission.request.capability)?;
-        let mut flight = Flight::begin(&self.parts, &submission, tool, Asks::Run)?;
+        let mut flight = Flight::begin(&self.parts, submission.opening()?, tool, Asks::Run)?;
         self.explained(&mut flight).await.map_err(problem)
     }
 

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use env_contracts::canon::{Canonical, ParseLimits};
 use env_contracts::{Digest, Id, Observation, Outcome, Plan, Principal, Problem};
-use glovebox_events::{Action, ActionState, Asks, KeyClaim, LogKey, PayloadRole};
+use glovebox_events::{Action, ActionState, Asks, LogKey, PayloadRole};
 use glovebox_runtime::Stop;
 
 use super::companion::Companion;
 use super::journal::{Journal, Requested};
 use super::looking;
 use super::standing::{self, Standing};
-use super::submission::{Asking, Edit, Kept, Submission};
+use super::submission::{Asking, Edit, Kept, Opening};
 use super::{ActionService, Parts, Submitted};
 use crate::live::Listed;
 use crate::observe::{Refusal, Story};
@@ -78,11 +77,10 @@ impl From<Problem> for Halt {
 
 impl Flight {
     /// Of a request that was just made.
-    pub(super) fn begin(parts: &Parts, submission: &Submission, tool: Arc<Tool>, asks: Asks) -> Result<Self, Problem> {
+    pub(super) fn begin(parts: &Parts, opening: Opening, tool: Arc<Tool>, asks: Asks) -> Result<Self, Problem> {
+        let Opening { principal, mut kept, key, asking, held } = opening;
         let now = parts.clock.now();
-        let id = submission.request.action_id.clone().unwrap_or_else(|| parts.ids.next(now));
-        let mut kept = submission.kept()?;
-        let principal = submission.principal.clone();
+        let id = kept.request.action_id.clone().unwrap_or_else(|| parts.ids.next(now));
         let standing = Standing::find(parts, &principal, &mut kept.context)?;
         let log = LogKey { tenant: principal.tenant.clone(), session: kept.context.session.clone() };
         let mut journal = Journal::new(log, id.clone());
@@ -92,15 +90,14 @@ impl Flight {
             capability: tool.manifest.capability(),
             asks,
             parents: kept.request.parents.clone(),
-            key: key(&kept, &principal),
+            key,
             turn: kept.context.turn,
             goal: standing.goal,
-            held: submission.held,
+            held,
         };
         let payload = journal.payload(PayloadRole::Submission, &kept);
         journal.event(now.unix_millis, requested.event(payload))?;
         let story = Story::new(id, tool.manifest.capability(), tool.registered.digest.clone(), &principal);
-        let asking = submission.asking;
         let tool = Ok(tool);
         Ok(Self {
             journal,
@@ -187,17 +184,6 @@ impl Flight {
         *self = Self { told, drift, proposing, companion, live, ..Self::of(parts, action, self.asking)? };
         Ok(())
     }
-}
-
-/// The claim on the key, where the arguments can be read at all: otherwise
-/// the request is refused anyway.
-fn key(kept: &Kept, principal: &Principal) -> Option<KeyClaim> {
-    kept.request.idempotency_key.as_ref()?;
-    let arguments = match &kept.received {
-        Some(text) => Canonical::parse(text.as_bytes(), ParseLimits::default()).ok()?,
-        None => Canonical::from_value(&kept.request.arguments).ok()?,
-    };
-    kept.key(principal, arguments.as_str())
 }
 
 impl ActionService {

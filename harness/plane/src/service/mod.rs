@@ -83,9 +83,9 @@ pub use turns::{MAX_ENTRY, OpenTurn, Telling};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use env_contracts::{ByteSize, Ceiling, Code, Id, Observation, Principal, Problem, Profiles, Wanted};
+use env_contracts::{ByteSize, Ceiling, Code, Digest, Id, Observation, Principal, Problem, Profiles, Wanted};
 use glovebox_artifacts::ArtifactStore;
-use glovebox_events::{Action, Asks};
+use glovebox_events::{Action, Asks, KeyClaim};
 use glovebox_runtime::{Admission, Authority, Clock, Runtime, Stop};
 use glovebox_store::{Condition, Conflict, Store};
 
@@ -191,21 +191,26 @@ impl ActionService {
         stop: &Stop,
     ) -> Result<Submitted, Problem> {
         submission.request.validate().map_err(|error| Problem::of(&error))?;
+        let opening = submission.opening()?;
+        // Whatever became of the task and the tool since: what was done, was done.
+        if let Some(key) = &opening.key
+            && let Some((request, action)) = self.parts.store.key(&key.scope)?
+        {
+            same_request(key, &request, &action)?;
+            return self.resume(&submission.principal, &action, submission.asking, watch, stop).await;
+        }
         let tool = self.runnable(&submission.principal, &submission.request.capability)?;
-        let mut flight = Flight::begin(&self.parts, &submission, tool, Asks::Run)?;
+        let mut flight = Flight::begin(&self.parts, opening, tool, Asks::Run)?;
         watch.begun(flight.journal.id());
         if let Some(key) = flight.action().key.clone() {
             let action = flight.journal.id().clone();
-            let claim = Condition::KeyFree { scope: key.scope, request: key.request.clone(), action };
+            let claim = Condition::KeyFree { scope: key.scope.clone(), request: key.request.clone(), action };
             flight.journal.condition(claim);
             match flight.journal.commit(&*self.parts.store).await {
                 Ok(_) => {}
-                Err(Lost::Refused(Conflict::Key { request, action })) if request == key.request => {
+                Err(Lost::Refused(Conflict::Key { request, action })) => {
+                    same_request(&key, &request, &action)?;
                     return self.resume(&submission.principal, &action, submission.asking, watch, stop).await;
-                }
-                Err(Lost::Refused(Conflict::Key { action, .. })) => {
-                    let message = format!("the key was used for another request, which is action {action}");
-                    return Err(Problem::new(Code::KeyConflict, message));
                 }
                 Err(lost) => return Err(self.lost(lost)),
             }
@@ -262,6 +267,14 @@ impl ActionService {
     fn now_ms(&self) -> u64 {
         self.parts.clock.now().unix_millis
     }
+}
+
+/// Refuses a key that was claimed for another request.
+fn same_request(key: &KeyClaim, request: &Digest, action: &Id) -> Result<(), Problem> {
+    if key.request == *request {
+        return Ok(());
+    }
+    Err(Problem::new(Code::KeyConflict, format!("the key was used for another request, which is action {action}")))
 }
 
 /// What is answered alike for a task that nobody opened and for one of others.

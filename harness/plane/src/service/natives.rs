@@ -50,12 +50,11 @@ impl ActionService {
 
     /// The oldest action that asks for the very same and can still go ahead.
     fn asked_already(&self, submission: &Submission, tool: Arc<Tool>) -> Result<Option<Id>, Problem> {
-        let mut flight = Flight::begin(&self.parts, submission, tool, Asks::Run)?;
-        let planned = match self.plan(&mut flight) {
-            Ok(planned) => planned,
-            // Whoever submits it is told.
-            Err(_) => return Ok(None),
+        // Why it can't begin or be planned, whoever submits it is told.
+        let Ok(mut flight) = Flight::begin(&self.parts, submission.opening()?, tool, Asks::Run) else {
+            return Ok(None);
         };
+        let Ok(planned) = self.plan(&mut flight) else { return Ok(None) };
         let filter = ApprovalFilter {
             states: vec![ApprovalState::Pending, ApprovalState::Approved],
             session: Some(submission.context.session.clone()),

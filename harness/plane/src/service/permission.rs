@@ -65,7 +65,7 @@ impl ActionService {
             asking: request.asking,
             held: false,
         };
-        let flight = Flight::begin(&self.parts, &submission, tool, Asks::Permission)?;
+        let flight = Flight::begin(&self.parts, submission.opening()?, tool, Asks::Permission)?;
         watch.begun(flight.journal.id());
         Box::pin(self.go_on(flight, watch, stop)).await
     }

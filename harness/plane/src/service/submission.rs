@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use env_contracts::canon::{Canonical, ParseLimits};
 use env_contracts::digest::Hasher;
 use env_contracts::{ActionRequest, Code, Id, Name, Principal, Problem, Scope};
 use glovebox_events::KeyClaim;
@@ -115,13 +116,33 @@ pub(crate) enum EditSchema {
     V1,
 }
 
+/// What an action is opened with: a submission in its durable form.
+pub(crate) struct Opening {
+    pub(crate) principal: Principal,
+    pub(crate) kept: Kept,
+    /// Its claim on its key, if it has one.
+    pub(crate) key: Option<KeyClaim>,
+    pub(crate) asking: Asking,
+    pub(crate) held: bool,
+}
+
 impl Submission {
+    /// It with its durable form, and the claim on its key.
+    ///
+    /// # Errors
+    /// As of [`Submission::kept`].
+    pub(crate) fn opening(&self) -> Result<Opening, Problem> {
+        let kept = self.kept()?;
+        let key = kept.key(&self.principal);
+        Ok(Opening { principal: self.principal.clone(), kept, key, asking: self.asking, held: self.held })
+    }
+
     /// Its durable form. Paths become absolute: who resumes it may stand
     /// elsewhere.
     ///
     /// # Errors
     /// `arguments-invalid` for arguments that are no text.
-    pub(crate) fn kept(&self) -> Result<Kept, Problem> {
+    fn kept(&self) -> Result<Kept, Problem> {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         // It is written down, and shown to whoever decides.
         let text = |path: PathBuf, code| match path.to_str() {
@@ -158,9 +179,14 @@ impl Kept {
         self
     }
 
-    /// The claim on its key, if it has one. `arguments` are canonical.
-    pub(crate) fn key(&self, principal: &Principal, arguments: &str) -> Option<KeyClaim> {
+    /// The claim on its key, where it has one and the arguments can be read at
+    /// all: otherwise the request is refused anyway.
+    fn key(&self, principal: &Principal) -> Option<KeyClaim> {
         let key = self.request.idempotency_key.as_ref()?;
+        let arguments = match &self.received {
+            Some(text) => Canonical::parse(text.as_bytes(), ParseLimits::default()).ok()?,
+            None => Canonical::from_value(&self.request.arguments).ok()?,
+        };
         let mut scope = Hasher::new("glovebox/key/v1");
         scope
             .part("tenant", principal.tenant.as_str().as_bytes())
@@ -169,15 +195,16 @@ impl Kept {
             .part("capability", self.request.capability.name.as_str().as_bytes())
             .part("key", key.as_str().as_bytes());
         // What makes it the same request: everything but how it was spelled,
-        // what the model said about it, and the ids that a repetition may
-        // have anew.
+        // what the model and the channel said about it, and the ids that a
+        // repetition may have anew.
         let mut same = self.clone();
         same.received = None;
         same.request.arguments = serde_json::Value::Null;
         (same.request.purpose, same.request.stage, same.request.action_id) = (None, None, None);
+        (same.context.purpose, same.context.stage) = (None, None);
         same.request.parents.clear();
         let mut request = Hasher::new("glovebox/same-request/v1");
-        request.part("arguments", arguments.as_bytes()).part("rest", &crate::json(&same));
+        request.part("arguments", arguments.as_str().as_bytes()).part("rest", &crate::json(&same));
         Some(KeyClaim { scope: scope.finish(), request: request.finish() })
     }
 

@@ -203,7 +203,7 @@ impl ActionService {
                 asking,
                 held: false,
             };
-            let flight = Flight::begin(&self.parts, &submission, tool.clone(), asks)?;
+            let flight = Flight::begin(&self.parts, submission.opening()?, tool.clone(), asks)?;
             watch.begun(flight.journal.id());
             // The goal may have become another in between.
             if flight.standing.goal.is_none_or(|now| now == goal) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use env_contracts::Code;
-use glovebox_plane::{Submission, Unwatched};
+use glovebox_plane::{Saying, Submission, Unwatched};
 use glovebox_runtime::Stop;
 
 use crate::fake::{TOOL, WRITE};
@@ -32,6 +32,25 @@ fn the_same_request_under_one_key_runs_once_and_gets_the_stored_result_also_afte
     let house = House::open(&ground, &setup);
     assert_eq!(done(house.send(keyed(&house, "k", r#"{"count":1,"text":"a"}"#)).unwrap()), first);
     assert_eq!(ground.runs().len(), 1);
+    house.audit(&["s1"]);
+}
+
+/// What was done stays done: whoever lost the answer still gets it.
+#[test]
+fn the_result_stays_with_its_key_when_the_task_is_over_or_stands_elsewhere() {
+    let house = House::of(&Setup::of(&[WRITE]).rules(ALLOW));
+    house.runs_well();
+    house.open_task();
+    let (coder, task) = (agent("u", "coder"), id("t1"));
+    let first = done(house.send(keyed(&house, "k", "{}")).unwrap());
+    house.say(Saying::Stage(Some("review")));
+    assert_eq!(done(house.send(keyed(&house, "k", "{}")).unwrap()), first);
+    let over = glovebox_events::TaskState::Done;
+    house.block_on(house.service.end_task(&coder, &task, over, None)).unwrap();
+    assert_eq!(done(house.send(keyed(&house, "k", "{}")).unwrap()), first);
+    assert_eq!(house.send(keyed(&house, "k", r#"{"count":1}"#)).unwrap_err().code, Code::KeyConflict);
+    assert_eq!(house.send(keyed(&house, "other", "{}")).unwrap_err().code, Code::TaskClosed);
+    assert_eq!(house.ground.runs().len(), 1);
     house.audit(&["s1"]);
 }
 
