@@ -61,8 +61,12 @@ pub struct Card {
     /// What it may do to the world.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<DerivedEffects>,
-    /// Each clause of the contract in force.
+    /// Each clause of the contract in force. None where nothing would hold it
+    /// to one, and where the plan was erased as the arguments were.
     pub clauses: Vec<CardClause>,
+    /// Who carries it out, where nothing of ours contains it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncontained: Option<String>,
     /// The folder that is the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
@@ -205,6 +209,7 @@ impl Card {
             model_purpose: kept.as_ref().and_then(|kept| kept.request.purpose.clone()),
             arguments: plan.as_ref().map(|plan| plan.arguments.clone()),
             effects: action.effects,
+            uncontained: plan.as_ref().filter(|plan| plan.backend == NATIVE).map(|_| UNCONTAINED.to_owned()),
             clauses: plan.map(|plan| clauses(&plan)).unwrap_or_default(),
             workspace: workspace.map(|path| path.display().to_string()),
             asked_for: approval.asked_for,
@@ -245,7 +250,7 @@ impl Card {
 
 fn clauses(plan: &Plan) -> Vec<CardClause> {
     if plan.backend == NATIVE {
-        return vec![CardClause { clause: "isolation".to_owned(), value: UNCONTAINED.to_owned() }];
+        return Vec::new();
     }
     let shown = |clause: &Clause<'_>| CardClause { clause: clause.path().to_string(), value: clause.value() };
     plan.contract.clauses().iter().map(shown).collect()

@@ -153,6 +153,9 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
         let effects = serde_json::to_value(effects).ok().and_then(|value| value.as_str().map(str::to_owned));
         line("effects", &effects.unwrap_or_default());
     }
+    if let Some(who) = &card.uncontained {
+        line("CONTAINED", &format!("by {who}"));
+    }
     // Of what does not run, limits say nothing.
     for clause in card.clauses.iter().filter(|_| card.asks.runs()) {
         line("may", &format!("{} = {}", clause.clause, clause.value));

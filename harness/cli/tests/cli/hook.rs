@@ -98,7 +98,10 @@ fn what_a_person_approved_goes_ahead_once() {
     assert_eq!(card["requester"]["agent"], "claude-code");
     assert_eq!(card["session"], "5f0c8a3e-1d2b-4c9f-9a77-000000000001");
     assert_eq!(card["model_purpose"], "what the model says of it");
-    assert!(card["clauses"][0]["value"].as_str().unwrap().starts_with("nothing: "), "{card:#}");
+    assert!(card["uncontained"].as_str().unwrap().starts_with("nothing: "), "{card:#}");
+    assert_eq!(card["clauses"], json!([]), "what holds for nothing is no clause");
+    let shown = house.run(&["approvals", "show", approval]);
+    assert!(shown.stdout.contains("CONTAINED    by nothing"), "{shown:?}");
 
     // Asked again before anybody decided, it is the same question.
     assert!(house.denies("Bash", &bash("cargo test")).contains(approval));

@@ -10,6 +10,7 @@ use maud::{Markup, html};
 
 use super::answer;
 use super::layout::{moment, said};
+use super::reach;
 use super::value::{arguments, json, text};
 use super::visitor::Visitor;
 use env_contracts::Problem;
@@ -174,7 +175,7 @@ fn what(card: &Card, seen: &Seen) -> Markup {
         @if let Some(shown) = &card.previewed { (preview(card, shown)) }
         section { h3 { "Why you are asked" } (why(card)) }
         @if card.asks.runs() {
-            section { h3 { "What it can reach" } (reach(card)) }
+            section { h3 { "What it can reach" } (reach::of(card.uncontained.as_deref(), &card.clauses, card.workspace.as_deref())) }
             section { h3 { "What it does, and if it fails" } (effects(card, seen)) }
         }
     }
@@ -217,30 +218,6 @@ fn why(card: &Card) -> Markup {
             @for reason in &review.reasons { (text(reason)) }
         }
         @if card.preview_by.is_some() && card.previewed.is_none() { p { "Its preview was not looked at." } }
-    }
-}
-
-/// What can be reached stands open; limits are beside it.
-fn reach(card: &Card) -> Markup {
-    let reaches =
-        |clause: &str| ["filesystem", "network", "secrets", "identity"].iter().any(|part| clause.starts_with(part));
-    let (reach, rest): (Vec<_>, Vec<_>) = card.clauses.iter().partition(|clause| reaches(&clause.clause));
-    html! {
-        @if reach.is_empty() { p { "No folders, no network, no secrets." } } @else {
-            dl .fields {
-                @for clause in &reach { dt { (escaped_line(&clause.clause)) } dd { code { (escaped(&clause.value)) } } }
-            }
-        }
-        @if let Some(workspace) = &card.workspace { p { "Workspace: " code { (escaped_line(workspace)) } } }
-        @if reach.iter().any(|clause| clause.clause.starts_with("secrets")) {
-            p .faint { "Secrets are named, and never shown: a contract holds references." }
-        }
-        @if !rest.is_empty() {
-            details .exact {
-                summary { "Limits and surroundings (" (rest.len()) ")" }
-                dl .fields { @for clause in &rest { dt { (escaped_line(&clause.clause)) } dd { code { (escaped(&clause.value)) } } } }
-            }
-        }
     }
 }
 

@@ -14,6 +14,7 @@ mod layout;
 mod login;
 mod pages;
 mod question;
+mod reach;
 mod session;
 mod stream;
 mod timeline;
