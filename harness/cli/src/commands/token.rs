@@ -110,7 +110,7 @@ fn described(credential: &Credential) -> String {
         let stage = stage.as_ref().map_or_else(String::new, |stage| format!(" at stage {stage}"));
         format!(" {agent}{version}{stage}")
     });
-    let others = if *on_behalf { " and whom it names" } else { "" };
+    let others = if *on_behalf { ", acting for whom it names," } else { "" };
     let by = match by {
         By::Token { .. } => "by token".to_owned(),
         By::Peer { uid } => format!("as user {uid} of this machine"),

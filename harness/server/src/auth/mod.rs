@@ -88,7 +88,7 @@ fn admitted(app: &App, route: &'static Route, request: &Request) -> Result<Optio
         return Err(Problem::new(Code::RoleForbidden, message));
     }
     app.limits.call(&credential.name)?;
-    let principal = speaks_for(&credential, headers)?;
+    let principal = speaks_for(&credential, request)?;
     let service = app.service(&principal.tenant)?;
     // Agents see their own; people look over all of their tenant.
     let service = if credential.role == Role::Agent { service } else { service.overseeing() };
@@ -97,10 +97,19 @@ fn admitted(app: &App, route: &'static Route, request: &Request) -> Result<Optio
 
 /// Whom a request speaks for: whoever its credential names, or the user whom a
 /// front end says that it asks for. They are of the credential's tenant, and
-/// never an agent.
-fn speaks_for(credential: &Credential, headers: &HeaderMap) -> Result<Principal, Problem> {
-    let mut named = headers.get_all(ON_BEHALF_OF).iter();
-    let Some(name) = named.next() else { return Ok(credential.principal()) };
+/// never an agent. A front end by itself looks; what it does, it does for
+/// somebody.
+fn speaks_for(credential: &Credential, request: &Request) -> Result<Principal, Problem> {
+    let mut named = request.headers().get_all(ON_BEHALF_OF).iter();
+    let Some(name) = named.next() else {
+        if credential.on_behalf && !request.method().is_safe() {
+            let message =
+                format!("`{}` is a front end's, and the request names no user that it acts for", credential.name);
+            return Err(Problem::new(Code::NotEligible, message)
+                .with_help(format!("name the user who is logged in there in `{ON_BEHALF_OF}`")));
+        }
+        return Ok(credential.principal());
+    };
     if !credential.on_behalf {
         let message = format!("`{}` speaks for `{}` alone", credential.name, credential.user);
         return Err(Problem::new(Code::NotEligible, message)

@@ -25,6 +25,22 @@ async fn an_answer_is_the_users_and_names_the_front_end() {
     house.close().await;
 }
 
+/// One that forgot to say for whom must not become an approver of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_front_end_by_itself_looks_and_answers_nothing() {
+    let house = House::new().await;
+    let (action, card) = house.asked("well").await;
+    let path = format!("/v1/approvals/{}", text_of(&card["approval"]));
+    let body = json!({ "plan": card["plan"], "offer": "once" });
+    let (status, refused) = answer(house.request("POST", "front-end", &format!("{path}/answer")).json(&body)).await;
+    assert_eq!((status, &refused["code"]), (403, &json!("not-eligible")), "{refused}");
+    let (status, still) = house.get("front-end", &path).await;
+    assert_eq!((status, &still["state"]), (200, &json!("pending")), "{still}");
+    assert_eq!(decided(&house, "front-end", "mira", &card).await.0, 200);
+    house.until(&action, "succeeded").await;
+    house.close().await;
+}
+
 /// Whatever a front end says: the agent and those above it answer nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn policy_decides_whether_that_user_may_answer() {
