@@ -93,28 +93,18 @@ impl Pinned {
         };
         differ("the description", self.description.as_deref(), now.description.as_deref());
         differ("the title", self.title.as_deref(), now.title.as_deref());
-        let text = |value: &Value| value.to_string();
+        // The order of keys says nothing.
+        let text =
+            |value: &Value| Canonical::from_value(value).map_or_else(|_| value.to_string(), Canonical::into_string);
         let optional = |value: &Option<Value>| value.as_ref().map(text);
-        let (was, is) = (self.canonical(), now.canonical());
-        differ("the schema of its arguments", Some(&text(&was.input)), Some(&text(&is.input)));
-        differ("the schema of its result", optional(&was.output).as_deref(), optional(&is.output).as_deref());
+        differ("the schema of its arguments", Some(&text(&self.input)), Some(&text(&now.input)));
+        differ("the schema of its result", optional(&self.output).as_deref(), optional(&now.output).as_deref());
         differ(
             "what it claims of its effects",
-            optional(&was.annotations).as_deref(),
-            optional(&is.annotations).as_deref(),
+            optional(&self.annotations).as_deref(),
+            optional(&now.annotations).as_deref(),
         );
         changed
-    }
-
-    /// The same with the keys of all values in one order.
-    fn canonical(&self) -> Self {
-        let sorted = |value: &Value| Canonical::from_value(value).map_or_else(|_| value.clone(), |c| c.value().clone());
-        Self {
-            input: sorted(&self.input),
-            output: self.output.as_ref().map(sorted),
-            annotations: self.annotations.as_ref().map(sorted),
-            ..self.clone()
-        }
     }
 
     /// What the server claims of the tool's effects, for people.
@@ -168,7 +158,8 @@ mod tests {
         assert!(changed[1].contains("[and 10 more bytes]"), "{changed:?}");
         // The order of keys is no difference.
         let mut other = was.clone();
-        other.input = serde_json::json!({ "properties": was.input["properties"], "type": "object" });
+        other.input = serde_json::json!({ "type": "object", "properties": was.input["properties"] });
+        assert_ne!(other.input.to_string(), was.input.to_string());
         assert!(was.changed(&other).is_empty());
         assert_eq!(was.bytes().unwrap(), other.bytes().unwrap());
     }
