@@ -145,6 +145,35 @@ fn of_two_that_ask_at_once_one_goes_ahead() {
     assert_eq!(answers.iter().filter(|told| **told == Told::Allow).count(), 1, "{answers:?}");
 }
 
+/// What one of them used up is no answer for the others, though it ended well.
+#[test]
+fn of_those_that_wait_for_one_answer_one_goes_ahead() {
+    let house = House::new();
+    let start = || {
+        let mut hook = house.hook();
+        hook.env_remove("GLOVEBOX_APPROVALS_ASK");
+        let call = house.call("Bash", &bash("make")).into_bytes();
+        std::thread::spawn(move || told(&heard(hook, call)))
+    };
+    let mut asked = vec![start()];
+    while house.pending().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    asked.extend([start(), start()]);
+    // Time for them to find it; whoever comes later asks anew, and is told no.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let mut verb = "approve";
+    while !asked.iter().all(std::thread::JoinHandle::is_finished) {
+        for card in house.pending() {
+            house.run(&["approvals", verb, card["approval"].as_str().unwrap()]);
+            verb = "decline";
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let answers: Vec<Told> = asked.into_iter().map(|asked| asked.join().unwrap()).collect();
+    assert_eq!(answers.iter().filter(|told| **told == Told::Allow).count(), 1, "{answers:?}");
+}
+
 #[test]
 fn whoever_waits_hears_it_when_a_person_decides() {
     let house = House::new();
