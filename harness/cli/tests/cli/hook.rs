@@ -128,6 +128,28 @@ fn what_a_person_approved_goes_ahead_once() {
     house.is_tidy();
 }
 
+/// A helper's call is seen to be one, and gets nothing that the agent itself got.
+#[test]
+fn a_helper_of_the_agent_asks_for_itself() {
+    let house = House::new();
+    let by_helper = |kind: Value| {
+        let mut call: Value = serde_json::from_str(&house.call("Bash", &bash("make"))).unwrap();
+        (call["agent_id"], call["agent_type"]) = (json!("agent-1"), kind);
+        heard(house.hook(), call.to_string().into_bytes())
+    };
+    house.denies("Bash", &bash("make"));
+    let approval = house.json(&["approvals", "list"])["approvals"][0]["approval"].as_str().unwrap().to_owned();
+    house.run(&["approvals", "approve", &approval]).ok();
+    let Told::Deny(why) = told(&by_helper(json!("Explore"))) else { panic!("it had the agent's approval") };
+    assert!(!why.contains(&approval), "{why}");
+    let of_helper = house.json(&["approvals", "list"])["approvals"][0]["approval"].as_str().unwrap().to_owned();
+    let card = house.json(&["approvals", "show", &of_helper]);
+    assert!(card["arguments"].as_str().unwrap().contains(r#""subagent":"Explore""#), "{card:#}");
+    assert_eq!(card["requester"]["agent"], "claude-code", "its name is the agent's word");
+    assert_eq!(house.asks("Bash", &bash("make")), Told::Allow);
+    assert_eq!(by_helper(json!({ "kind": "Explore" })).code, 2, "what can't be read is stopped");
+}
+
 #[test]
 fn of_two_that_ask_at_once_one_goes_ahead() {
     let house = House::new();

@@ -30,6 +30,8 @@ pub(super) struct Call {
     #[serde(rename = "hook_event_name")]
     _event: Event,
     pub(super) tool_name: String,
+    /// Of a helper that the agent started: which kind it is.
+    agent_type: Option<String>,
     tool_input: Map<String, Value>,
 }
 
@@ -83,6 +85,11 @@ impl Call {
         let mut fields = Fields { tool: &self.tool_name, left: self.tool_input.clone(), made: Map::new() };
         fields.put("tool", self.tool_name.clone());
         fields.put("workspace", ground.workspace()?);
+        // The agent's word, so no requester of its own: a name that somebody
+        // wrote into a repository gives no rights. But another's call is another.
+        if let Some(subagent) = self.agent_type.as_deref().filter(|kind| !kind.is_empty()) {
+            fields.put("subagent", subagent);
+        }
         let (capability, purpose) = match self.tool_name.as_str() {
             "Bash" => ("native.shell", self.shell(&mut fields)?),
             "Read" => ("native.read", fields.file(ground, "file_path", Does::Read)?),
