@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use env_contracts::{ByteSize, Ceiling, Observation, Problem, Profiles};
 use glovebox_artifacts::ArtifactStore;
-use glovebox_plane::{ActionService, Builtin, Parts, Registry, Settings, Submission, Submitted, TimeOrderedIds, Watch};
+use glovebox_plane::{
+    ActionService, Builtin, Operator, Parts, Registry, Settings, Submission, Submitted, TimeOrderedIds, Watch,
+};
 use glovebox_runtime::{Admission, Backend, Budgets, Runtime, Stop, SystemClock};
 use glovebox_store::{Options, Sqlite};
 use serde_json::{Value, json};
@@ -62,8 +64,7 @@ impl House {
         let (runtime, authority) = Runtime::new(vec![backend.clone()]);
         let service = ActionService::new(Parts {
             registry: Registry::new(state.join("tools"), BUILTINS.clone()),
-            profiles: Profiles::default(),
-            ceiling: ceiling(),
+            operator: Operator { ceiling: ceiling(), profiles: Profiles::default() }.fixed(),
             policy: Arc::new(Allowing),
             people: Arc::new(Allowing),
             store: store.clone(),

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use env_contracts::{ByteSize, Ceiling, Code, Name, Observation, Problem, Profiles, Span};
+use env_contracts::{ByteSize, Code, Name, Observation, Problem, Profiles, Span};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_mcp::upstream::UpstreamBackend;
-use glovebox_plane::{ActionService, LivePolicy, Parts, PolicySource, Registry, Settings, Submitted, TimeOrderedIds};
+use glovebox_plane::{
+    ActionService, LivePolicy, Operator, OperatorSource, Parts, PolicySource, Registry, Settings, Submitted,
+    TimeOrderedIds,
+};
 use glovebox_runtime::{Admission, Backend, Budgets, Runtime, SystemClock};
 use glovebox_server::{Tenants, Ways};
 use glovebox_store::{Options, Sqlite};
@@ -17,11 +20,12 @@ use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 use crate::config::{Config, Count, Origin, trusted};
 use crate::native::{LetGo, Native};
 use crate::nobody::Nobody;
+use crate::operator::LiveOperator;
 use crate::places::{Places, protect};
 use crate::registered::Registered;
 use crate::values::Ttl;
 use crate::who::id;
-use crate::{builtin, ceiling, profiles};
+use crate::{builtin, ceiling};
 
 /// The tenant of a person's own machine.
 pub(crate) const TENANT: &str = "local";
@@ -87,7 +91,7 @@ pub(crate) fn service(config: &Config, slots: u32) -> Result<ActionService, Prob
     places.make()?;
     places.set_aside();
     let policy = policy(config, &places, &registry)?;
-    service_at(places, registry, config, slots, Arc::new(policy), profiles::load(config)?.unwrap_or_default())
+    service_at(places, registry, config, slots, Arc::new(policy), LiveOperator::load(config)?)
 }
 
 /// The service that lets an agent go ahead with what it does by itself. It is the
@@ -106,9 +110,8 @@ pub(crate) fn letting_go(config: &Config, let_go: LetGo) -> Result<ActionService
     if !policy.current().reviewers().is_empty() {
         backends.push(Arc::new(wasm(config, &places, 1)?));
     }
-    let (ceiling, store) = (ceiling::read(config)?, open_store(&places)?);
-    let profiles = profiles::load(config)?.unwrap_or_default();
-    Assembly { places, registry, backends, ceiling, policy, profiles, store }.of(config, &tenant())
+    let (operator, store) = (LiveOperator::load(config)?, open_store(&places)?);
+    Assembly { places, registry, backends, operator, policy, store }.of(config, &tenant())
 }
 
 /// The same for what a person tries here, with the shipped policy.
@@ -134,7 +137,8 @@ pub(crate) fn trial_at(
 ) -> Result<ActionService, Problem> {
     places.make()?;
     let policy = LivePolicy::load(None, registry.clone(), None)?;
-    service_at(places, registry, config, slots, Arc::new(policy), Profiles::default())
+    let operator = Operator { ceiling: ceiling::read(config)?, profiles: Profiles::default() };
+    service_at(places, registry, config, slots, Arc::new(policy), operator.fixed())
 }
 
 fn service_at(
@@ -143,12 +147,11 @@ fn service_at(
     config: &Config,
     slots: u32,
     policy: Arc<dyn PolicySource>,
-    profiles: Profiles,
+    operator: Arc<dyn OperatorSource>,
 ) -> Result<ActionService, Problem> {
     let backends = backends(config, &places, slots)?;
-    let ceiling = ceiling::read(config)?;
     let store = open_store(&places)?;
-    Assembly { places, registry, backends, ceiling, policy, profiles, store }.of(config, &tenant())
+    Assembly { places, registry, backends, operator, policy, store }.of(config, &tenant())
 }
 
 fn open_store(places: &Places) -> Result<Arc<Sqlite>, Problem> {
@@ -166,9 +169,8 @@ struct Assembly {
     places: Places,
     registry: Registry,
     backends: Vec<Arc<dyn Backend>>,
-    ceiling: Ceiling,
+    operator: Arc<dyn OperatorSource>,
     policy: Arc<dyn PolicySource>,
-    profiles: Profiles,
     store: Arc<Sqlite>,
 }
 
@@ -185,8 +187,7 @@ impl Assembly {
         let artifacts = ArtifactStore::open(&places.artifacts(), tenant.as_str());
         Ok(ActionService::new(Parts {
             registry: self.registry.clone(),
-            profiles: self.profiles.clone(),
-            ceiling: self.ceiling.clone(),
+            operator: self.operator.clone(),
             policy: self.policy.clone(),
             people: Arc::new(people),
             store: self.store.clone(),
@@ -225,9 +226,8 @@ impl AllTenants {
         places.set_aside();
         let assembly = Assembly {
             policy: Arc::new(policy(&config, &places, &registry)?),
-            profiles: profiles::load(&config)?.unwrap_or_default(),
+            operator: LiveOperator::load(&config)?,
             backends: backends(&config, &places, slots)?,
-            ceiling: ceiling::read(&config)?,
             store: open_store(&places)?,
             places,
             registry,
@@ -265,10 +265,9 @@ pub(crate) fn overseer(config: &Config) -> Result<ActionService, Problem> {
             Arc::new(Nobody)
         }
     };
-    let ceiling = glovebox_runtime::default_ceiling();
-    let store = open_store(&places)?;
-    let profiles = Profiles::default();
-    Assembly { places, registry, backends: Vec::new(), ceiling, policy, profiles, store }.of(config, &tenant())
+    let operator = Operator { ceiling: glovebox_runtime::default_ceiling(), profiles: Profiles::default() };
+    let (operator, store) = (operator.fixed(), open_store(&places)?);
+    Assembly { places, registry, backends: Vec::new(), operator, policy, store }.of(config, &tenant())
 }
 
 /// How people are asked.

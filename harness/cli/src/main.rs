@@ -12,6 +12,7 @@ mod house;
 mod keyboard;
 mod native;
 mod nobody;
+mod operator;
 mod places;
 mod print;
 mod profiles;

@@ -32,6 +32,7 @@ mod command;
 mod ids;
 mod live;
 mod observe;
+mod operator;
 mod registry;
 mod result;
 mod service;
@@ -43,6 +44,7 @@ mod workspace;
 pub use cards::{Card, CardAnswer, CardClause, CardOffer, CardPreview};
 pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
+pub use operator::{Operator, OperatorSource};
 pub use planning::NATIVE;
 pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Tool};
 pub use service::{

@@ -9,8 +9,8 @@ use env_contracts::{Access, ActionRequest, Assurance, ByteSize, Name, Principal,
 use glovebox_artifacts::ArtifactStore;
 use glovebox_identity::{Signature, Statement};
 use glovebox_plane::{
-    ActionService, Asking, Builtin, LivePolicy, Parts, People, Registry, Settings, Submission, Submitted, TaskContext,
-    TimeOrderedIds, Unwatched, limit_workspace,
+    ActionService, Asking, Builtin, LivePolicy, Operator, Parts, People, Registry, Settings, Submission, Submitted,
+    TaskContext, TimeOrderedIds, Unwatched, limit_workspace,
 };
 use glovebox_runtime::{Admission, Budgets, Runtime, Stop, SystemClock, default_ceiling};
 use glovebox_store::{Options, Sqlite};
@@ -51,8 +51,7 @@ impl Floor {
         let (runtime, authority) = Runtime::new(vec![Arc::new(backend.unwrap())]);
         let store = Arc::new(Sqlite::open(state, &Options::default()).unwrap());
         let service = ActionService::new(Parts {
-            profiles: Profiles::default(),
-            ceiling: default_ceiling(),
+            operator: Operator { ceiling: default_ceiling(), profiles: Profiles::default() }.fixed(),
             policy: Arc::new(LivePolicy::load(None, registry.clone(), None).unwrap()),
             registry,
             people: Arc::new(Nobody),

@@ -106,6 +106,36 @@ fn an_agent_counts_the_words_of_a_folder_that_has_a_name() {
     served.end();
 }
 
+/// What an operator changes holds from the next step on, without a restart; and
+/// what nobody can read is no licence.
+#[test]
+fn a_running_server_keeps_to_the_ceiling_and_profiles_of_now() {
+    let house = House::new();
+    let docs = format!("docs={}", house.workspace().display());
+    let agent = house.token("ci", "agent");
+    let served = Served::start(&house, &["--workspace", &docs]);
+    let count = json!({ "capability": "text.count", "arguments": { "path": "a.txt" }, "workspace": "docs" });
+    let counts = || served.post(&agent, "/v1/actions", &count);
+    assert_eq!(counts().0, 200);
+    let ceiling = house.run(&["config", "show", "--ceiling=shipped"]).ok().stdout;
+    let set = |name: &str, text: &str| house.file(&format!("config/glovebox/{name}"), text);
+
+    set("ceiling.toml", &ceiling.replace("[{ source = \"workspace\", access = \"overlay\" }]", "[]"));
+    let (_, lower) = counts();
+    assert_eq!(lower["observation"]["outcome"]["code"], "contract-unsatisfied", "{lower}");
+    set("ceiling.toml", "schema = ");
+    let (_, broken) = counts();
+    assert_eq!(broken["code"], "ceiling-invalid", "{broken}");
+    set("ceiling.toml", &ceiling);
+    assert_eq!(counts().1["state"], "succeeded");
+
+    set("profiles.toml", "schema = \"glovebox/profiles/v1\"\n[default]\ndiscover = []\nexecute = []\n");
+    let (status, hidden) = counts();
+    assert_eq!((status, &hidden["code"]), (404, &json!("tool-unknown")), "{hidden}");
+    served.end();
+    house.is_tidy();
+}
+
 /// Whoever waits at the server gets the end, wherever it was answered.
 #[test]
 fn what_is_approved_at_a_terminal_goes_on_in_the_server() {

@@ -189,7 +189,7 @@ impl ActionService {
     /// manifest and the profile of who asks say.
     fn rate(&self, flight: &Flight) -> Result<Option<Rate>, Problem> {
         let own = flight.tool()?.manifest.rate;
-        let profile = self.parts.profiles.of(&flight.principal).rate;
+        let profile = self.parts.operator.current()?.profiles.of(&flight.principal).rate;
         Ok(match (own, profile) {
             // Fewer in the same time is tighter, whatever the time is.
             (Some(a), Some(b)) => Some(if slower(&a, &b) { a } else { b }),

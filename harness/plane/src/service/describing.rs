@@ -13,7 +13,7 @@ impl ActionService {
     /// # Errors
     /// As of [`crate::Registry::search`].
     pub fn search(&self, principal: &Principal, text: &str) -> Result<Vec<Found>, Problem> {
-        self.parts.registry.search(text, principal, &self.parts.profiles)
+        self.parts.registry.search(text, principal, &self.parts.operator.current()?.profiles)
     }
 
     /// What the backends here can enforce of a contract, inside the ceiling of
@@ -23,7 +23,8 @@ impl ActionService {
     /// As of [`ContractReport::of`].
     pub fn check_contract(&self, principal: &Principal, contract: &Contract) -> Result<ContractReport, Problem> {
         let agent = principal.agent.as_ref().map(env_contracts::Name::as_str);
-        let bounds = algebra::effective_bounds(&self.parts.ceiling, principal.tenant.as_str(), agent);
+        let bounds =
+            algebra::effective_bounds(&self.parts.operator.current()?.ceiling, principal.tenant.as_str(), agent);
         ContractReport::of(contract, &bounds, self.parts.runtime.backends())
     }
 }

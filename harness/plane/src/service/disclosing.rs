@@ -14,6 +14,6 @@ impl ActionService {
     /// # Errors
     /// `state-unavailable` if the registry can't be read.
     pub fn callable(&self, principal: &Principal) -> Result<Vec<Arc<Tool>>, Problem> {
-        self.parts.registry.callable(principal, &self.parts.profiles)
+        self.parts.registry.callable(principal, &self.parts.operator.current()?.profiles)
     }
 }

@@ -83,7 +83,7 @@ pub use turns::{MAX_ENTRY, OpenTurn, Telling};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use env_contracts::{ByteSize, Ceiling, Code, Digest, Id, Observation, Principal, Problem, Profiles, Wanted};
+use env_contracts::{ByteSize, Code, Digest, Id, Observation, Principal, Problem, Wanted};
 use glovebox_artifacts::ArtifactStore;
 use glovebox_events::{Action, Asks, KeyClaim};
 use glovebox_runtime::{Admission, Authority, Clock, Runtime, Stop};
@@ -91,6 +91,7 @@ use glovebox_store::{Condition, Conflict, Store};
 
 use crate::ids::IdSource;
 use crate::live::Live;
+use crate::operator::OperatorSource;
 use crate::registry::{Registry, Tool};
 use crate::slots::Slots;
 use crate::watch::Watch;
@@ -101,10 +102,9 @@ use journal::Lost;
 pub struct Parts {
     /// Which capabilities there are.
     pub registry: Registry,
-    /// Which of them an agent may see and run.
-    pub profiles: Profiles,
-    /// What the operator allows at most.
-    pub ceiling: Ceiling,
+    /// What the operator allows at most, and which of them an agent may see and
+    /// run.
+    pub operator: Arc<dyn OperatorSource>,
     /// Who decides.
     pub policy: Arc<dyn PolicySource>,
     /// Who may approve, and how their answers are told from others'.
@@ -251,7 +251,7 @@ impl ActionService {
     /// # Errors
     /// `tool-unknown`, also for what is not disclosed.
     pub fn capability(&self, principal: &Principal, wanted: &Wanted) -> Result<Arc<Tool>, Problem> {
-        self.parts.registry.disclosed(wanted, principal, &self.parts.profiles)
+        self.parts.registry.disclosed(wanted, principal, &self.parts.operator.current()?.profiles)
     }
 
     fn lost(&self, lost: Lost) -> Problem {

@@ -113,7 +113,8 @@ impl ActionService {
         let revision = action.revision + u32::from(fresh && action.plan.is_some());
         let id: Id = action.id.clone();
         let wanted = Wanted { name: action.capability.name.clone(), version: Some(action.capability.version.clone()) };
-        let tool = parts.registry.callable_by(&wanted, &flight.principal, &parts.profiles)?;
+        let operator = parts.operator.current()?;
+        let tool = parts.registry.callable_by(&wanted, &flight.principal, &operator.profiles)?;
         if action.asks.runs() && tool.manifest.entry == ManifestEntry::Decision {
             let message =
                 format!("`{}` runs nothing: a decision is all that it is asked for", tool.manifest.capability());
@@ -134,7 +135,7 @@ impl ActionService {
             permission: action.asks == Asks::Permission,
         };
         let backends = parts.runtime.backends().iter().map(|backend| &**backend as &dyn Backend);
-        let planned = plan(asked, &parts.ceiling, backends)?;
+        let planned = plan(asked, &operator.ceiling, backends)?;
         flight.story.narrowed(&tool.manifest.contract, &planned.plan.contract);
         flight.story.planned(planned.plan.effects, &planned.plan.backend, planned.enforcement.clone());
         if fresh {
@@ -167,7 +168,7 @@ impl ActionService {
             permission: action.asks == Asks::Permission,
         };
         let backends = self.parts.runtime.backends().iter().map(|backend| &**backend as &dyn Backend);
-        plan(asked, &self.parts.ceiling, backends).map(drop).map_err(problem_of)
+        plan(asked, &self.parts.operator.current()?.ceiling, backends).map(drop).map_err(problem_of)
     }
 
     /// Writes down what binding found.

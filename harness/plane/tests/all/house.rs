@@ -13,8 +13,8 @@ use env_contracts::{
 use glovebox_artifacts::ArtifactStore;
 use glovebox_events::Action;
 use glovebox_plane::{
-    ActionService, Answering, Asking, Builtin, Key, LivePolicy, Parts, People, PolicySource, Registry, Reply, Settings,
-    Settled, Signed, Submission, Submitted, TaskContext, TimeOrderedIds, Unwatched,
+    ActionService, Answering, Asking, Builtin, Key, LivePolicy, Operator, OperatorSource, Parts, People, PolicySource,
+    Registry, Reply, Settings, Settled, Signed, Submission, Submitted, TaskContext, TimeOrderedIds, Unwatched,
 };
 use glovebox_runtime::job::End;
 use glovebox_runtime::{Admission, Bound, Budgets, Clock, Instant, Ports, Runtime, Stop, default_ceiling};
@@ -161,6 +161,22 @@ pub(crate) struct House {
     pub(crate) service: ActionService,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) policy: Arc<LivePolicy>,
+    pub(crate) operator: Arc<Changing>,
+}
+
+/// What an operator changes while everything runs.
+pub(crate) struct Changing(Mutex<Arc<Operator>>);
+
+impl Changing {
+    pub(crate) fn change(&self, how: impl FnOnce(&mut Operator)) {
+        how(Arc::make_mut(&mut self.0.lock().unwrap()));
+    }
+}
+
+impl OperatorSource for Changing {
+    fn current(&self) -> Result<Arc<Operator>, Problem> {
+        Ok(self.0.lock().unwrap().clone())
+    }
 }
 
 impl House {
@@ -207,10 +223,11 @@ impl House {
         let policy = Arc::new(LivePolicy::load(rules, registry.clone(), None).unwrap());
         let sqlite = Arc::new(Sqlite::open(&state, &Options::default()).unwrap());
         let store = between(sqlite.clone());
+        let operator = Operator { ceiling: setup.ceiling.clone(), profiles: setup.profiles.clone() };
+        let operator = Arc::new(Changing(Mutex::new(Arc::new(operator))));
         let service = ActionService::new(Parts {
             registry,
-            profiles: setup.profiles.clone(),
-            ceiling: setup.ceiling.clone(),
+            operator: operator.clone(),
             policy: policy.clone() as Arc<dyn PolicySource>,
             people: setup.people.clone().unwrap_or_else(|| Arc::new(crate::people::Known(setup.known.clone()))),
             store: store.clone(),
@@ -226,7 +243,7 @@ impl House {
             max_sealed: ByteSize::mib(1),
             settings: setup.settings.clone(),
         });
-        Self { ground: ground.clone(), service, store, policy }
+        Self { ground: ground.clone(), service, store, policy, operator }
     }
 
     /// What the next runs do.

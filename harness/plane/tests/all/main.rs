@@ -29,6 +29,7 @@ mod limits;
 mod loops;
 mod machine;
 mod machines;
+mod operator;
 mod overseeing;
 mod pages;
 mod people;

@@ -11,7 +11,7 @@ use glovebox_artifacts::ArtifactStore;
 use glovebox_identity::{Credentials, New, Role, Signature, Statement};
 use glovebox_mcp::upstream::UpstreamBackend;
 use glovebox_plane::{
-    ActionService, Builtin, LivePolicy, Parts as Plane, People, Registry, Settings as Asks, TimeOrderedIds,
+    ActionService, Builtin, LivePolicy, Operator, Parts as Plane, People, Registry, Settings as Asks, TimeOrderedIds,
 };
 use glovebox_runtime::job::{End, Frame, JobUsage};
 use glovebox_runtime::{
@@ -249,8 +249,7 @@ impl Ground {
             let (runtime, authority) = Runtime::new(vec![Arc::new(scripted), Arc::new(upstream)]);
             let service = ActionService::new(Plane {
                 registry: registry.clone(),
-                profiles: Profiles::default(),
-                ceiling: ceiling.clone(),
+                operator: Operator { ceiling: ceiling.clone(), profiles: Profiles::default() }.fixed(),
                 policy: policy.clone(),
                 people: Arc::new(Nobody),
                 store: store.clone(),

@@ -16,8 +16,8 @@ use glovebox_artifacts::ArtifactStore;
 use glovebox_events::{Action, ApprovalState};
 use glovebox_identity::{Approvers, Credentials, New, Role, Signature, Statement};
 use glovebox_plane::{
-    ActionService, Asking, Builtin, LivePolicy, Parts, People, Registry, Settings, Submission, Submitted, TaskContext,
-    TimeOrderedIds, Unwatched,
+    ActionService, Asking, Builtin, LivePolicy, Operator, Parts, People, Registry, Settings, Submission, Submitted,
+    TaskContext, TimeOrderedIds, Unwatched,
 };
 use glovebox_runtime::job::{End, JobUsage};
 use glovebox_runtime::{
@@ -167,8 +167,7 @@ impl House {
         let approvers = dir.path().join("approvers.toml");
         let service = ActionService::new(Parts {
             registry,
-            profiles: Profiles::default(),
-            ceiling,
+            operator: Operator { ceiling, profiles: Profiles::default() }.fixed(),
             policy,
             people: Arc::new(Known(approvers.clone())),
             store: sqlite.clone(),
