@@ -121,6 +121,8 @@ codes! {
     MethodUnknown = "method-unknown", exit 2, http 405, retry false, "docs/http.md lists every request with its method";
     /// The body of the request is too large.
     BodyTooLarge = "body-too-large", exit 2, http 413, retry false, "large content is not sent inside a request: make an artifact of it, or name a workspace";
+    /// The body of the request did not come in time.
+    BodyTooSlow = "body-too-slow", exit 2, http 408, retry true, "send it again, all at once";
     /// The body of the request has a media type that is not taken here.
     MediaTypeUnsupported = "media-type-unsupported", exit 2, http 415, retry false, "send JSON, with `content-type: application/json`";
     /// The list of webhooks is not valid, or others could read or have written it: nobody is told of anything until it is.

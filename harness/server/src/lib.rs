@@ -18,6 +18,7 @@
 //! ```
 
 mod auth;
+mod body;
 mod carry;
 mod client;
 mod decide;

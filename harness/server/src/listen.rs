@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use crate::auth::{Connection, Reached};
+use crate::body::Coming;
 use crate::telemetry::Logs;
 use crate::tls::{Tls, TlsFiles};
 
@@ -248,7 +249,8 @@ impl Taken {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self { router, connection, watcher, room } = self;
-        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+        let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+            let mut request = Coming::of(request);
             request.extensions_mut().insert(connection.clone());
             let strict = strict && has_a_name(request.headers());
             router.clone().oneshot(request).map_ok(move |mut response| {

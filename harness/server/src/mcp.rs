@@ -23,15 +23,12 @@ use serde::Deserialize;
 use tower::ServiceExt as _;
 
 use crate::auth::Caller;
+use crate::body::MAX_BODY;
 use crate::extract::{is_json, not_json};
 use crate::problem::{Answered, Failure, usage};
 use crate::routes::workspace;
 use crate::state::App;
 use crate::table::{Answer, Route, schema};
-
-/// The longest message, in bytes: a call with all the arguments that any tool
-/// takes.
-const MAX_MESSAGE: usize = 4 << 20;
 
 /// The longest refusal of the transport, in bytes: it is a sentence.
 const MAX_REFUSAL: usize = 64 << 10;
@@ -128,8 +125,7 @@ async fn serve(State(app): State<App>, caller: Caller, request: Request) -> Answ
     if !is_json(&parts.headers) {
         return Err(not_json().into());
     }
-    let bytes = axum::body::to_bytes(body, MAX_MESSAGE).await;
-    let bytes = bytes.map_err(|error| Problem::new(Code::BodyTooLarge, error.to_string()))?;
+    let bytes = axum::body::to_bytes(body, MAX_BODY).await.map_err(|error| usage(error.to_string()))?;
     parts.extensions.insert(party);
     if let Some(received) = Received::of(&bytes) {
         parts.extensions.insert(received);

@@ -97,8 +97,6 @@ impl From<FormRejection> for Failure {
 
 impl From<BytesRejection> for Failure {
     fn from(rejection: BytesRejection) -> Self {
-        let large = rejection.status() == StatusCode::PAYLOAD_TOO_LARGE;
-        let code = if large { Code::BodyTooLarge } else { Code::Usage };
-        Self(Problem::new(code, rejection.body_text()))
+        Self(usage(rejection.body_text()))
     }
 }

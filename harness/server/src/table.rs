@@ -145,6 +145,8 @@ pub(crate) fn router(app: &App) -> Router {
     }
     let watched = from_fn_with_state((app.clone(), None), telemetry::watch);
     router
+        // Bodies are bounded before (`body.rs`).
+        .layer(axum::extract::DefaultBodyLimit::disable())
         .fallback(routes::unknown.layer(watched.clone()))
         .method_not_allowed_fallback(routes::not_this_way.layer(watched))
         .with_state(app.clone())

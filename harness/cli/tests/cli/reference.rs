@@ -23,7 +23,10 @@ const EXITS: &[(u8, &str)] = &[
     (2, "session-unknown session-conflict task-unknown task-conflict question-unknown"),
     (2, "approvers-invalid approver-conflict approver-unknown passphrase-weak key-invalid"),
     (2, "credentials-invalid credential-conflict credential-unknown credential-missing token-unknown role-forbidden"),
-    (2, "origin-refused route-unknown method-unknown body-too-large media-type-unsupported output-elsewhere"),
+    (
+        2,
+        "origin-refused route-unknown method-unknown body-too-large body-too-slow media-type-unsupported output-elsewhere",
+    ),
     (2, "webhook-conflict webhook-failed webhook-secret webhook-target webhook-unknown webhooks-invalid"),
     (2, "upstream-address upstream-header upstream-invalid"),
     (10, "partial"),

@@ -2,7 +2,7 @@
 //!
 //! A request passes, in this order: is it meant for us and does it come from
 //! us (`origin.rs`), who is it, may their role use this route, do they ask too
-//! often. Only then a handler sees it, with a [`Caller`] and no way to get
+//! often. Only then its body is read, and a handler sees it, with a [`Caller`] and no way to get
 //! another.
 
 mod caller;
@@ -22,11 +22,11 @@ pub(crate) use known::{CODE_MS, Identity, Known, LOGIN_MS, Logins};
 pub(crate) use limits::{Limits, UNLOCKS};
 pub(crate) use origin::Reached;
 
-use crate::inbox;
 use crate::problem::Failure;
 use crate::state::App;
 use crate::table::Route;
 use crate::telemetry::Asker;
+use crate::{body, inbox};
 
 /// The cookie of a browser that logged in.
 pub(crate) const COOKIE: &str = "glovebox_login";
@@ -51,6 +51,11 @@ pub(crate) async fn guard(
 ) -> Response {
     match admitted(&app, route, &request) {
         Ok(caller) => {
+            let most = if caller.is_some() { body::MAX_BODY } else { body::MAX_OF_STRANGERS };
+            request = match body::whole(request, most, &app.ending).await {
+                Ok(request) => request,
+                Err(problem) => return refused(route, problem),
+            };
             request.extensions_mut().insert(route);
             let Some(caller) = caller else { return next.run(request).await };
             let (credential, tenant) = (caller.credential.name.clone(), caller.principal.tenant.clone());
@@ -63,9 +68,12 @@ pub(crate) async fn guard(
         Err(problem) if route.page && problem.code == Code::CredentialMissing => {
             axum::response::Redirect::to("/login").into_response()
         }
-        Err(problem) if route.page => inbox::refusal(&problem),
-        Err(problem) => Failure(problem).into_response(),
+        Err(problem) => refused(route, problem),
     }
+}
+
+fn refused(route: &Route, problem: Problem) -> Response {
+    if route.page { inbox::refusal(&problem) } else { Failure(problem).into_response() }
 }
 
 fn admitted(app: &App, route: &'static Route, request: &Request) -> Result<Option<Caller>, Problem> {

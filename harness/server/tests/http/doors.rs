@@ -63,7 +63,7 @@ async fn bad_requests_are_answered_with_codes() {
     let post = || house.request("POST", "agent", "/v1/actions");
     let json = |text: &str| post().header("content-type", "application/json").body(text.to_owned());
     assert_eq!(
-        send(json(&format!("{{\"capability\":\"{}\"}}", "x".repeat(3 << 20)))).await,
+        send(json(&format!("{{\"capability\":\"{}\"}}", "x".repeat(5 << 20)))).await,
         (413, "body-too-large".into())
     );
     assert_eq!(send(json("{")).await, (400, "usage".into()));
@@ -103,6 +103,50 @@ async fn guesses_are_counted() {
     }
     assert_eq!(last, 429);
     assert_eq!(house.get("agent", "/v1/whoami").await.0, 200);
+}
+
+/// A request whose body begins as here and is `length` bytes long, as it says;
+/// and what is answered to it.
+async fn begun(house: &House, length: usize, body: &str) -> tokio::task::JoinHandle<String> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let address = house.url.strip_prefix("http://").unwrap();
+    let token = house.ground.token("agent");
+    let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /v1/actions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    client.write_all(head.as_bytes()).await.unwrap();
+    tokio::spawn(async move {
+        let mut answer = vec![0; 4096];
+        let read = tokio::time::timeout(std::time::Duration::from_secs(60), client.read(&mut answer)).await;
+        answer.truncate(read.expect("nothing is answered").unwrap());
+        String::from_utf8(answer).unwrap()
+    })
+}
+
+/// What is too large is refused by what it says of itself, and who does not go
+/// on is not waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_has_an_end_in_length_and_in_time() {
+    let house = House::new().await;
+    let (large, stalled) = (begun(&house, 5 << 20, "").await, begun(&house, 100, "{").await);
+    let large = large.await.unwrap();
+    assert!(large.starts_with("HTTP/1.1 413") && large.contains("body-too-large"), "{large}");
+    let stalled = stalled.await.unwrap();
+    assert!(stalled.starts_with("HTTP/1.1 408") && stalled.contains("body-too-slow"), "{stalled}");
+    house.close().await;
+}
+
+/// A server that stops waits for no body that does not come.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_does_not_come_holds_no_server_up() {
+    let house = House::new().await;
+    let stalled = begun(&house, 100, "{").await;
+    // It was taken: whoever comes after it is answered.
+    assert_eq!(house.get("agent", "/v1/whoami").await.0, 200);
+    house.close().await;
+    assert!(stalled.await.unwrap().starts_with("HTTP/1.1 408"));
 }
 
 /// Who connects and says nothing, or not all of a head, is not waited for.
