@@ -37,7 +37,7 @@ pub(crate) enum TokenCommand {
 pub(crate) struct TokenAddArgs {
     /// What the credential is called.
     pub(crate) name: Name,
-    /// What its holder may do: agent, observer, approver, operator or worker.
+    /// What its holder may do: agent, observer, approver or operator. A worker may do nothing here yet.
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Role,
     /// Whom it speaks for. Default: the user of this machine that it is for.

@@ -35,7 +35,9 @@ impl ActionService {
             filter.user = Some(principal.user.clone());
             filter.agent = principal.agent.clone();
         }
-        self.parts.store.actions(&principal.tenant, &filter)
+        let mut page = self.parts.store.actions(&principal.tenant, &filter)?;
+        page.items.iter_mut().for_each(|action| unoffered(principal, action));
+        Ok(page)
     }
 
     /// One action.
@@ -43,7 +45,9 @@ impl ActionService {
     /// # Errors
     /// `action-unknown`, also for those of others.
     pub fn action(&self, principal: &Principal, id: &Id) -> Result<ActionView, Problem> {
-        self.view(self.visible(principal, id)?)
+        let mut action = self.visible(principal, id)?;
+        unoffered(principal, &mut action);
+        self.view(action)
     }
 
     pub(super) fn view(&self, action: Action) -> Result<ActionView, Problem> {
@@ -223,6 +227,14 @@ impl ActionService {
                 Err(Problem::new(Code::BackendError, format!("not expected here: {conflict:?}")))
             }
         }
+    }
+}
+
+/// Without what people are offered, where an agent looks: it answers nothing,
+/// and offers name folders of the host.
+fn unoffered(principal: &Principal, action: &mut Action) {
+    if let Some(approval) = action.approval.as_mut().filter(|_| !is_person(principal)) {
+        approval.offers.clear();
     }
 }
 

@@ -22,11 +22,31 @@ pub(crate) struct Caller {
     pub(crate) service: ActionService,
 }
 
+/// How much somebody gets to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// That something is there, and waits.
+    Outlines,
+    /// Objects: arguments, texts, contents. Not what people are offered: an agent
+    /// answers nothing, and it names folders of the host.
+    Objects,
+    /// All of it.
+    All,
+}
+
 impl Caller {
-    /// Whether they get to see objects: arguments, texts, contents. Others see
-    /// that something is there and waits.
+    /// How much they get to see.
+    pub(crate) fn sight(&self) -> Sight {
+        match self.credential.role {
+            Role::Observer => Sight::Outlines,
+            Role::Agent | Role::Worker => Sight::Objects,
+            Role::Approver | Role::Operator => Sight::All,
+        }
+    }
+
+    /// Whether they get to see objects.
     pub(crate) fn sees_objects(&self) -> bool {
-        self.credential.role != Role::Observer
+        self.sight() != Sight::Outlines
     }
 
     /// The door that an answer came through, and the front end that vouches for

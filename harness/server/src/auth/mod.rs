@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use env_contracts::{Code, Name, Principal, Problem};
 use glovebox_identity::{By, Credential, Role};
 
-pub(crate) use caller::Caller;
+pub(crate) use caller::{Caller, Sight};
 pub(crate) use known::{CODE_MS, Identity, Known, LOGIN_MS, Logins};
 pub(crate) use limits::{Limits, UNLOCKS};
 pub(crate) use origin::Reached;

@@ -18,6 +18,7 @@ use glovebox_events::{LogKey, Logged, What};
 use glovebox_plane::ActionService;
 use tokio::sync::watch;
 
+use crate::auth::Sight;
 use crate::telemetry::Telemetry;
 
 pub(crate) use live::Live;
@@ -61,28 +62,28 @@ pub(crate) struct Topic {
 /// them, for all.
 pub(crate) struct Item {
     logged: Logged,
-    full: OnceLock<Arc<[Sent]>>,
-    plain: OnceLock<Arc<[Sent]>>,
+    /// One for each [`Sight`].
+    forms: [OnceLock<Arc<[Sent]>>; 3],
 }
 
 impl Item {
     fn new(logged: Logged) -> Arc<Self> {
-        Arc::new(Self { logged, full: OnceLock::new(), plain: OnceLock::new() })
+        Arc::new(Self { logged, forms: Default::default() })
     }
 
-    /// The events that it is, for who sees objects or for who does not.
+    /// The events that it is, for who sees so much.
     fn sent(
         &self,
-        objects: bool,
+        sight: Sight,
         end: impl FnOnce() -> Result<Option<Box<Observation>>, Problem>,
     ) -> Result<Arc<[Sent]>, Problem> {
-        let place = if objects { &self.full } else { &self.plain };
+        let place = &self.forms[sight as usize];
         if let Some(sent) = place.get() {
             return Ok(sent.clone());
         }
         let ended = matches!(self.logged.event.what, What::Ended { .. });
         let end = if ended { end()? } else { None };
-        let sent: Arc<[Sent]> = project(&self.logged, end.as_deref(), objects).iter().map(Sent::of).collect();
+        let sent: Arc<[Sent]> = project(&self.logged, end.as_deref(), sight).iter().map(Sent::of).collect();
         Ok(place.get_or_init(|| sent).clone())
     }
 }

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::auth::Sight;
+
 /// What an event is about, for whoever shows it. It is the `event` of the
 /// stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
@@ -79,7 +81,7 @@ pub(crate) struct Wire {
 ///
 /// `end` is what came of the action, where it ended and its Observation was
 /// not erased.
-pub(crate) fn project(logged: &Logged, end: Option<&Observation>, objects: bool) -> Vec<Wire> {
+pub(crate) fn project(logged: &Logged, end: Option<&Observation>, sight: Sight) -> Vec<Wire> {
     let what = &logged.event.what;
     let beside = |kind: Kind, name: &'static str, data: Value| Wire {
         seq: None,
@@ -89,7 +91,11 @@ pub(crate) fn project(logged: &Logged, end: Option<&Observation>, objects: bool)
         at_ms: Some(logged.event.at_ms),
         action: logged.event.action.clone(),
         task: task(what),
-        data: objects.then_some(data),
+        data: match sight {
+            Sight::Outlines => None,
+            Sight::Objects => Some(unoffered(data)),
+            Sight::All => Some(data),
+        },
     };
     let mut all = Vec::new();
     if let (What::Ended { end: ended }, Some(end)) = (what, end) {
@@ -103,6 +109,16 @@ pub(crate) fn project(logged: &Logged, end: Option<&Observation>, objects: bool)
     let data = if let What::Ended { end } = what { json!(end) } else { json!(what) };
     all.push(Wire { seq: Some(logged.seq), ..beside(kind(what), what.name(), data) });
     all
+}
+
+/// Without what people are offered, and what they granted.
+fn unoffered(mut data: Value) -> Value {
+    for (of, part) in [("approval", "offers"), ("grant", "matcher")] {
+        if let Some(of) = data.get_mut(of).and_then(Value::as_object_mut) {
+            of.remove(part);
+        }
+    }
+    data
 }
 
 const fn code_name(code: Code) -> &'static str {

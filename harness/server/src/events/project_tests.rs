@@ -37,8 +37,8 @@ fn samples() -> Vec<(Value, Kind)> {
 #[test]
 fn each_recorded_event_has_one_image_with_its_number_and_it_is_the_last() {
     for (what, kind) in samples() {
-        for objects in [true, false] {
-            let wires = project(&logged(what.clone()), None, objects);
+        for sight in [Sight::Outlines, Sight::Objects, Sight::All] {
+            let wires = project(&logged(what.clone()), None, sight);
             let last = wires.last().unwrap();
             assert_eq!((last.seq, last.kind), (Some(7), kind), "{what}");
             assert_eq!(wires.iter().filter(|wire| wire.seq.is_some()).count(), 1);
@@ -46,9 +46,20 @@ fn each_recorded_event_has_one_image_with_its_number_and_it_is_the_last() {
     }
 }
 
+/// What people are offered is not for agents.
+#[test]
+fn what_people_are_offered_is_for_people() {
+    let data =
+        json!({ "approval": { "id": "ap1", "offers": [{ "matcher": { "workspace": { "path": "/home/ann" } } }] } });
+    let rest = unoffered(data);
+    assert_eq!(rest, json!({ "approval": { "id": "ap1" } }));
+    let grant = unoffered(json!({ "grant": { "id": "g1", "matcher": { "workspace": { "path": "/home/ann" } } } }));
+    assert_eq!(grant, json!({ "grant": { "id": "g1" } }));
+}
+
 #[test]
 fn who_sees_no_objects_gets_none() {
     for (what, _) in samples() {
-        assert!(project(&logged(what), None, false).iter().all(|wire| wire.data.is_none()));
+        assert!(project(&logged(what), None, Sight::Outlines).iter().all(|wire| wire.data.is_none()));
     }
 }

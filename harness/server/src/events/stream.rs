@@ -261,7 +261,7 @@ impl Reader {
             Some(action) => Ok(self.caller.service.action(&self.caller.principal, action)?.observation),
             None => Ok(None),
         };
-        let sent = item.sent(self.caller.sees_objects(), end)?;
+        let sent = item.sent(self.caller.sight(), end)?;
         self.ready.extend(sent.iter().cloned());
         Ok(())
     }

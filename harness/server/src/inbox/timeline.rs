@@ -19,7 +19,7 @@ pub(super) fn events(visitor: &Visitor, session: &Id, after: Option<u64>, head: 
     let limit = u32::try_from(MOST).unwrap_or(u32::MAX);
     let all = service.session_events(principal, session, from, limit)?;
     let last = all.last().map_or(from, |logged| logged.seq);
-    let lines = all.iter().flat_map(|logged| project(logged, None, visitor.caller.sees_objects()));
+    let lines = all.iter().flat_map(|logged| project(logged, None, visitor.caller.sight()));
     let earlier = from.saturating_sub(MOST);
     Ok(html! {
         @if from > 0 { p { a href=(format!("/sessions/{session}?after={earlier}")) { "Earlier" } } }

@@ -23,7 +23,7 @@ use crate::extract::{self, Args, Body, In, Json};
 use crate::problem::{Answered, Failure, usage};
 use crate::state::App;
 use crate::table::Answer::{Action as Runs, Json as Gives};
-use crate::table::{ACTS, LOOKS, Route, SEES, SchemaOf, schema};
+use crate::table::{ACTS, LOOKS, OPERATES, Route, SEES, SchemaOf, schema};
 
 pub(super) const ROUTES: &[Route] = &[
     Route::post("submitAction", "/v1/actions", ACTS, "Asks for an action, and waits for its end or for the question that it needs a person for.", Runs(schema::<Waited>), || post(submit)).query(schema::<Carry>).headers(KEY).body(schema::<Submit>),
@@ -31,7 +31,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::get("getAction", "/v1/actions/{action}", SEES, "An action with its Observation, once it ended.", Gives(schema::<ActionView>), || get(one)),
     Route::post("resumeAction", "/v1/actions/{action}/resume", ACTS, "Goes on with an action that was left, as its requester: runs what was approved, waits for the answer or the end.", Runs(schema::<Waited>), || post(resume)).query(schema::<Carry>),
     Route::post("cancelAction", "/v1/actions/{action}/cancel", ACTS, "Stops an action: ends one that waits, tells one that runs.", Gives(schema::<Interrupted>), || post(cancel)).body(schema::<Stop>),
-    Route::post("eraseAction", "/v1/actions/{action}/erase", ACTS, "Erases the words and contents of an action that ended; its events stay.", Gives(schema::<Erased>), || post(erase)),
+    Route::post("eraseAction", "/v1/actions/{action}/erase", OPERATES, "Erases the words and contents of an action that ended; its events stay.", Gives(schema::<Erased>), || post(erase)),
 ];
 
 /// The key of the body, where clients and proxies look for it.

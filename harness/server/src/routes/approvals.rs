@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::actions::{self, Carry, Waited};
 use super::{Paged, limit};
-use crate::auth::Caller;
+use crate::auth::{Caller, Sight};
 use crate::decide;
 use crate::extract::{Args, Body, In, Json};
 use crate::problem::Answered;
 use crate::state::App;
 use crate::table::Answer::{Action as Runs, Json as Gives};
-use crate::table::{ACTS, DECIDES, LOOKS, Route, SEES, schema};
+use crate::table::{ACTS, DECIDES, LOOKS, Route, schema};
 
 pub(super) const ROUTES: &[Route] = &[
     Route::get(
@@ -31,9 +31,9 @@ pub(super) const ROUTES: &[Route] = &[
     Route::get(
         "getApproval",
         "/v1/approvals/{approval}",
-        SEES,
-        "An approval as a card: whatever decides is in it, whole.",
-        Gives(schema::<Card>),
+        LOOKS,
+        "An approval, for those who may decide as a card: whatever decides is in it, whole. Others see that there is one, and what became of it.",
+        Gives(schema::<Shown>),
         || get(one),
     ),
     Route::post(
@@ -58,9 +58,9 @@ pub(super) const ROUTES: &[Route] = &[
     Route::get(
         "listGrants",
         "/v1/grants",
-        SEES,
+        DECIDES,
         "What was allowed for more than once.",
-        Gives(schema::<Vec<Grant>>),
+        Gives(schema::<Paged<Grant>>),
         || get(grants),
     )
     .query(schema::<Grants>),
@@ -93,6 +93,15 @@ struct List {
 enum Shown {
     Card(Box<Card>),
     Outline(Outline),
+}
+
+impl Shown {
+    fn of(card: Card, sight: Sight) -> Self {
+        match sight {
+            Sight::All => Self::Card(Box::new(card)),
+            Sight::Objects | Sight::Outlines => Self::Outline(Outline::of(card)),
+        }
+    }
 }
 
 /// That something waits.
@@ -136,13 +145,13 @@ impl Outline {
 async fn list(caller: Caller, Args(list): Args<List>) -> Answered<Json<Paged<Shown>>> {
     let state = list.state.unwrap_or(ApprovalState::Pending);
     let page = caller.service.approvals(&caller.principal, vec![state], list.after, limit(list.limit)?)?;
-    let objects = caller.sees_objects();
-    let shown = |card| if objects { Shown::Card(Box::new(card)) } else { Shown::Outline(Outline::of(card)) };
-    Ok(Json(Paged::of(page, shown)))
+    let sight = caller.sight();
+    Ok(Json(Paged::of(page, |card| Shown::of(card, sight))))
 }
 
-async fn one(caller: Caller, In(id): In<Id>) -> Answered<Json<Card>> {
-    Ok(Json(caller.service.approval(&caller.principal, &id)?))
+async fn one(caller: Caller, In(id): In<Id>) -> Answered<Json<Shown>> {
+    let card = caller.service.approval(&caller.principal, &id)?;
+    Ok(Json(Shown::of(card, caller.sight())))
 }
 
 /// An answer. Exactly one of `offer`, `arguments` and `scope` with `arguments`
@@ -235,8 +244,8 @@ struct Grants {
     all: Option<bool>,
 }
 
-async fn grants(caller: Caller, Args(which): Args<Grants>) -> Answered<Json<Vec<Grant>>> {
-    Ok(Json(caller.service.grants(&caller.principal, which.all.unwrap_or_default())?))
+async fn grants(caller: Caller, Args(which): Args<Grants>) -> Answered<Json<Paged<Grant>>> {
+    Ok(Json(Paged::whole(caller.service.grants(&caller.principal, which.all.unwrap_or_default())?)))
 }
 
 async fn revoke(caller: Caller, In(id): In<Id>) -> Answered<Json<Grant>> {

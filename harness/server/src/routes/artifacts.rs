@@ -9,6 +9,7 @@ use env_contracts::{Artifact, Code, Id, Problem};
 use futures_util::stream;
 use glovebox_artifacts::{ArtifactReader, ArtifactUri};
 
+use super::Paged;
 use crate::auth::Caller;
 use crate::extract::{In, Json, Names};
 use crate::problem::{Answered, usage};
@@ -17,13 +18,13 @@ use crate::table::Answer::{Json as Gives, Ranges as Sends};
 use crate::table::{Route, SEES, schema};
 
 pub(super) const ROUTES: &[Route] = &[
-    Route::get("listArtifacts", "/v1/actions/{action}/artifacts", SEES, "What an action made.", Gives(schema::<Vec<Artifact>>), || get(list)),
+    Route::get("listArtifacts", "/v1/actions/{action}/artifacts", SEES, "What an action made.", Gives(schema::<Paged<Artifact>>), || get(list)),
     Route::get("getArtifact", "/v1/artifacts/{action}/{number}", SEES, "An artifact's bytes; `range` gives a part of them. They come from a guest: they are sent as a file to keep, never as a page.", Sends, || get(one)).headers(&[("range", schema::<String>, "`bytes=FIRST-LAST`: a part of it.")]),
 ];
 
-async fn list(caller: Caller, In(id): In<Id>) -> Answered<Json<Vec<Artifact>>> {
+async fn list(caller: Caller, In(id): In<Id>) -> Answered<Json<Paged<Artifact>>> {
     let view = caller.service.action(&caller.principal, &id)?;
-    Ok(Json(view.observation.map(|observation| observation.artifacts).unwrap_or_default()))
+    Ok(Json(Paged::whole(view.observation.map(|observation| observation.artifacts).unwrap_or_default())))
 }
 
 async fn one(

@@ -8,6 +8,7 @@ use glovebox_runtime::ContractReport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Paged;
 use super::actions::{Submit, submission};
 use crate::auth::Caller;
 use crate::extract::{Args, Body, In, Json};
@@ -22,7 +23,7 @@ pub(super) const ROUTES: &[Route] = &[
         "/v1/capabilities",
         LOOKS,
         "What is disclosed to whoever asks, or what a search finds of it.",
-        Gives(schema::<Vec<Found>>),
+        Gives(schema::<Paged<Found>>),
         || get(list),
     )
     .query(schema::<Search>),
@@ -62,9 +63,9 @@ struct Search {
     search: Option<String>,
 }
 
-async fn list(caller: Caller, Args(search): Args<Search>) -> Answered<Json<Vec<Found>>> {
+async fn list(caller: Caller, Args(search): Args<Search>) -> Answered<Json<Paged<Found>>> {
     let text = search.search.unwrap_or_default();
-    Ok(Json(caller.service.search(&caller.principal, &text)?))
+    Ok(Json(Paged::whole(caller.service.search(&caller.principal, &text)?)))
 }
 
 /// A capability.

@@ -66,6 +66,11 @@ struct Paged<T> {
 }
 
 impl<T> Paged<T> {
+    /// All that there are.
+    fn whole(items: Vec<T>) -> Self {
+        Self { items, next: None }
+    }
+
     fn of<S>(page: Page<S>, each: impl FnMut(S) -> T) -> Self {
         Self { items: page.items.into_iter().map(each).collect(), next: page.next }
     }

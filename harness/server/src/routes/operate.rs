@@ -12,8 +12,9 @@ use glovebox_store::{ActionFilter, QuestionFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{Paged, Paging, limit};
 use crate::auth::{Caller, Identity};
-use crate::extract::{Body, Json};
+use crate::extract::{Args, Body, Json};
 use crate::openapi;
 use crate::problem::{Answered, Failure};
 use crate::state::App;
@@ -41,7 +42,10 @@ pub(super) const ROUTES: &[Route] = &[
     ),
     Route::get("openapi", "/openapi.json", ANYBODY, "This document.", Text("application/json"), || get(document)),
     Route::get("whoAmI", "/v1/whoami", LOOKS, "Who a credential says that one is.", Gives(schema::<Who>), || get(who)),
-    Route::get("listRunning", "/v1/running", WATCHES, "What runs now.", Gives(schema::<Vec<Running>>), || get(running)),
+    Route::get("listRunning", "/v1/running", WATCHES, "What runs now.", Gives(schema::<Paged<Running>>), || {
+        get(running)
+    })
+    .query(schema::<Paging>),
     Route::post(
         "makeLoginCode",
         "/v1/login-codes",
@@ -145,8 +149,10 @@ struct Running {
     since_ms: u64,
 }
 
-async fn running(caller: Caller) -> Answered<Json<Vec<Running>>> {
-    let filter = ActionFilter { states: vec![ActionState::Running], ..ActionFilter::default() };
+async fn running(caller: Caller, Args(paging): Args<Paging>) -> Answered<Json<Paged<Running>>> {
+    let limit = limit(paging.limit)?;
+    let filter =
+        ActionFilter { states: vec![ActionState::Running], after: paging.after, limit, ..ActionFilter::default() };
     let each = |action: Action| Running {
         action: action.id,
         session: action.session,
@@ -154,8 +160,7 @@ async fn running(caller: Caller) -> Answered<Json<Vec<Running>>> {
         principal: action.principal,
         since_ms: action.changed_ms,
     };
-    let page = caller.service.actions(&caller.principal, filter)?;
-    Ok(Json(page.items.into_iter().map(each).collect()))
+    Ok(Json(Paged::of(caller.service.actions(&caller.principal, filter)?, each)))
 }
 
 /// A code for a browser.

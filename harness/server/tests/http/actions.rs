@@ -136,3 +136,29 @@ async fn output_is_read_by_offset_while_it_grows() {
     house.until(&text_of(&view["id"]), "succeeded").await;
     assert_eq!(read("?offset=6").await, ("6".into(), "true".into(), "line\nlast line\n".into()));
 }
+
+/// An agent sees that it waits, and for whom; not what people are offered.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_people_are_offered_is_not_for_agents() {
+    let house = House::new().await;
+    let (action, card) = house.asked("well").await;
+    let approval = format!("/v1/approvals/{}", text_of(&card["approval"]));
+    let seen = async |who: &str| {
+        let mut seen = String::new();
+        for path in
+            ["/v1/actions".to_owned(), format!("/v1/actions/{action}"), "/v1/approvals".to_owned(), approval.clone()]
+        {
+            let (status, body) = house.get(who, &path).await;
+            assert_eq!(status, 200, "{who} {path}: {body}");
+            seen += &body.to_string();
+        }
+        seen
+    };
+    assert!(seen("approver").await.contains("\"offers\":[{"));
+    let agents = seen("agent").await;
+    assert!(
+        agents.contains("\"classes\":[") && !agents.contains("\"offers\":[{") && !agents.contains("matcher"),
+        "{agents}"
+    );
+    house.close().await;
+}

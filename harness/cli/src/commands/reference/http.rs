@@ -51,9 +51,11 @@ A list has `items`, and `next` where there is more: pass it as `after`. A page h
 
 `text/event-stream`. The `id` of an event is its number in the log of its session, dense from 1; `after=NUMBER`, or the header
 `last-event-id` that browsers send by themselves, goes on behind it. `event` is one of `text`, `progress`, `tool`, `state`,
-`approval`, `artifact`, `error`, `usage`, `gap`; `data` is JSON. Events without an `id` (progress, output) are merged and may
-be left out; the others never are. A comment every 15 seconds shows that a quiet stream lives. `gap` says that the log is
-shorter than the reader knew, with a snapshot of what there is. 204: all is over, nothing will come any more.
+`approval`, `artifact`, `error`, `usage`, `gap`; `data` is JSON. What an entry of the log says beside itself (`artifact`, `error`,
+`usage`) comes before it, without an `id`: who breaks off between them gets all of them again. `progress` and `text` have none
+either; they are merged, and may be left out, which nothing else is. A comment every 15 seconds shows that a quiet stream
+lives. `gap` says that the log is shorter than the reader knew, with a snapshot of what there is. 204: all is over, nothing
+will come any more.
 
 ## Errors
 
