@@ -288,18 +288,30 @@ function press(card, choice) {
   if (button) button.click();
 }
 
+/** What stays done is decided by hand: the key leads there, and no further. */
+function lead(card) {
+  const to = card.querySelector('.answer [name=passphrase]') || card.querySelector('.answer button[name=offer][value=once]');
+  for (let box = to?.closest('details'); box; box = box.parentElement.closest('details')) box.open = true;
+  to?.focus();
+}
+
 document.addEventListener('keydown', event => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
   const at = document.activeElement;
-  if (at && at.matches('input, textarea, select, button, summary')) return;
+  if (at && at.matches('input, textarea, select, button, summary')) {
+    // Out of a field, keys are for the card again.
+    if (event.key === 'Escape') at.closest('article.card')?.focus();
+    return;
+  }
   const here = at?.matches('article.card') ? at : null;
   if (event.key === 'j' || event.key === 'k') {
     const all = waiting().length ? waiting() : cards();
     const from = all.indexOf(at?.closest('article.card'));
     const to = event.key === 'j' ? from + 1 : from < 0 ? all.length - 1 : from - 1;
     all[Math.min(Math.max(to, 0), all.length - 1)]?.focus();
-  } else if (here && event.key === 'a' && here.dataset.final !== 'yes') {
-    press(here, 'once');
+  } else if (here && event.key === 'a') {
+    if (here.dataset.final === 'yes') lead(here);
+    else press(here, 'once');
   } else if (here && event.key === 'd') {
     press(here, 'decline');
   } else {

@@ -1,17 +1,23 @@
 //! The form of an approval. Each offer is a button of it, with what it does
 //! spelled out.
 
-use std::time::Duration;
-
 use env_contracts::text::{escaped, escaped_json};
-use env_contracts::{Name, Problem, Span};
-use glovebox_events::{Asks, GrantScope};
+use env_contracts::{Name, Problem};
+use glovebox_events::{ApprovalState, Asks, GrantScope};
 use glovebox_identity::Role;
 use glovebox_plane::{Answerers, Card, CardOffer};
 use maud::{Markup, html};
 
 use super::card::Seen;
+use super::layout::lasted;
 use super::visitor::Visitor;
+
+/// Whether the form of a card has its arguments as exact JSON: once is enough
+/// of what may be long.
+pub(super) fn has_exact(visitor: &Visitor, card: &Card) -> bool {
+    let waits = card.state == ApprovalState::Pending;
+    waits && card.asks == Asks::Run && visitor.caller.credential.role != Role::Observer
+}
 
 pub(super) fn form(visitor: &Visitor, card: &Card, seen: &Seen) -> Result<Markup, Problem> {
     if visitor.caller.credential.role == Role::Observer {
@@ -55,9 +61,9 @@ pub(super) fn form(visitor: &Visitor, card: &Card, seen: &Seen) -> Result<Markup
                         ul .does .rows { @for offer in &more { (row(offer)) } }
                     }
                 }
-                @if let (Asks::Run, Some(arguments)) = (card.asks, &card.arguments) {
+                @if let Some(arguments) = card.arguments.as_ref().filter(|_| has_exact(visitor, card)) {
                     details {
-                        summary { "Put other arguments in their place" }
+                        summary { "As exact JSON, and other arguments in its place" }
                         label for=(format!("arguments-{id}")) { "Arguments, as JSON: a new plan, decided anew" }
                         textarea .code id=(format!("arguments-{id}")) name="arguments" rows="6" spellcheck="false" { "\n" (pretty(arguments)) }
                         button name="edit" value="yes" { "Propose these instead" }
@@ -140,7 +146,7 @@ fn button(offer: &CardOffer, approves: bool, grave: bool) -> Markup {
 
 /// What an offer does, for how much and for how long.
 fn does(offer: &CardOffer) -> Markup {
-    let span = offer.lasts_ms.map(|ms| Span(Duration::from_millis(ms)).to_string());
+    let span = offer.lasts_ms.map(lasted);
     html! {
         li {
             strong { (label(offer)) } ": "
@@ -154,7 +160,7 @@ fn does(offer: &CardOffer) -> Markup {
 }
 
 fn row(offer: &CardOffer) -> Markup {
-    let span = offer.lasts_ms.map(|ms| Span(Duration::from_millis(ms)).to_string());
+    let span = offer.lasts_ms.map(lasted);
     html! {
         li {
             button name="offer" value=(offer.id.as_str()) data-approves="yes" { (label(offer)) }

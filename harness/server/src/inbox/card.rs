@@ -68,8 +68,8 @@ pub(super) fn article(
         (head(card, &seen))
         @if let Some(answered) = answered(card) { (answered) }
         @if form == Form::Alike {
-            details .alike { summary { "The same as above: arguments, reach and effects" } (what(card, &seen)) }
-        } @else { (what(card, &seen)) }
+            details .alike { summary { "The same as above: arguments, reach and effects" } (what(visitor, card, &seen)) }
+        } @else { (what(visitor, card, &seen)) }
         (facts(card))
         @if waits { (answer::form(visitor, card, &seen)?) }
     };
@@ -159,17 +159,17 @@ pub(super) fn requester(who: &Principal) -> Markup {
 }
 
 /// What would happen, why it is asked, and what if it goes wrong.
-fn what(card: &Card, seen: &Seen) -> Markup {
+fn what(visitor: &Visitor, card: &Card, seen: &Seen) -> Markup {
     html! {
         @if let Some(tool) = &seen.tool { p .about { (escaped_line(&tool.manifest.title)) } }
         @if let Some(purpose) = &card.model_purpose {
             section .words { h3 { "The model says why" } (text(purpose)) p .faint { "Its own words; nobody checked them." } }
         }
         @match &card.proposal {
-            Some(proposal) => section { h3 { "What is proposed" } (arguments(&proposal.to_string())) p .faint { "The loop’s own words." } },
+            Some(proposal) => section { h3 { "What is proposed" } (arguments(&proposal.to_string(), true)) p .faint { "The loop’s own words." } },
             None => section {
                 h3 { "Arguments" }
-                @match &card.arguments { Some(json) => (arguments(json)), None => p .faint { "They were erased." } }
+                @match &card.arguments { Some(json) => (arguments(json, !answer::has_exact(visitor, card))), None => p .faint { "They were erased." } }
             },
         }
         @if let Some(shown) = &card.previewed { (preview(card, shown)) }

@@ -143,9 +143,38 @@ fn header(visitor: &Visitor) -> Markup {
     }
 }
 
+/// How long something lasts, as people say it: two units at most.
+pub(super) fn lasted(ms: u64) -> String {
+    /// Each unit with how many of the next one it has.
+    const UNITS: [(&str, u64, u64); 4] =
+        [("d", 86_400_000, 24), ("h", 3_600_000, 60), ("min", 60_000, 60), ("s", 1000, 0)];
+    let Some(at) = UNITS.iter().position(|(_, unit, _)| ms >= *unit) else { return format!("{ms} ms") };
+    let (name, unit, parts) = UNITS[at];
+    let whole = ms / unit;
+    match UNITS.get(at + 1) {
+        Some((part, size, _)) if ms / size % parts != 0 => format!("{whole} {name} {} {part}", ms / size % parts),
+        None if ms % unit / 100 != 0 => format!("{whole}.{} {name}", ms % unit / 100),
+        _ => format!("{whole} {name}"),
+    }
+}
+
 /// A moment: absolute, in UTC; scripts add how far off it is.
 pub(super) fn moment(ms: u64) -> Markup {
     let text = Moment::at(ms / 1000).to_string();
     let shown = text.replace('T', " ").replace('Z', " UTC");
     html! { time datetime=(text) { (shown) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lasted;
+
+    #[test]
+    fn spans_are_said_as_people_say_them() {
+        let said =
+            [0, 999, 1000, 1250, 59_999, 60_000, 61_500, 3_600_000, 5_430_000, 86_400_000, 90_000_000].map(lasted);
+        let wanted =
+            ["0 ms", "999 ms", "1 s", "1.2 s", "59.9 s", "1 min", "1 min 1 s", "1 h", "1 h 30 min", "1 d", "1 d 1 h"];
+        assert_eq!(said, wanted);
+    }
 }

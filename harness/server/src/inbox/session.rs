@@ -2,19 +2,18 @@
 
 use axum::extract::State;
 use env_contracts::text::{escaped, escaped_line};
-use env_contracts::{Code, Id, Problem, Span};
+use env_contracts::{Code, Id, Problem};
 use glovebox_events::{Action, ActionState, Session, TaskState};
 use glovebox_identity::Role;
 use glovebox_plane::{Attention, OutputStream};
 use glovebox_store::{ActionFilter, SessionFilter, TaskFilter};
 use maud::{Markup, html};
 use serde::Deserialize;
-use std::time::Duration;
 
 use super::assets::SESSION;
 use super::card::requester;
 use super::guest::artifacts;
-use super::layout::{Paged, moment, page};
+use super::layout::{Paged, lasted, moment, page};
 use super::timeline;
 use super::visitor::{OnPage, Visitor};
 use crate::extract::{Args, In};
@@ -106,7 +105,6 @@ pub(super) async fn one(
 
 fn about(session: Option<&Session>, attention: Option<&Attention>, actions: &[Action]) -> Markup {
     let waiting = actions.iter().filter(|action| action.pending().is_some()).count();
-    let span = |ms| Span(Duration::from_millis(ms)).to_string();
     html! {
         section .about {
             @if let Some(session) = session {
@@ -117,8 +115,8 @@ fn about(session: Option<&Session>, attention: Option<&Attention>, actions: &[Ac
             @if waiting > 0 { p { a href="/" { (waiting) @if waiting == 1 { " action waits" } @else { " actions wait" } " for a person" } } }
             @if let Some(attention) = attention {
                 dl .times {
-                    div { dt { "Ran" } dd { (span(attention.run_ms)) } }
-                    div { dt { "Waited for people" } dd { (span(attention.waited_ms)) } }
+                    div { dt { "Ran" } dd { (lasted(attention.run_ms)) } }
+                    div { dt { "Waited for people" } dd { (lasted(attention.waited_ms)) } }
                     div { dt { "Approvals asked" } dd { (attention.approvals) } }
                     div { dt { "Questions asked" } dd { (attention.questions) } }
                 }

@@ -36,8 +36,8 @@ fn diff_line(line: &str) -> Markup {
     html! { span class=(class) { (line) } }
 }
 
-/// Arguments, each under its name.
-pub(super) fn arguments(json: &str) -> Markup {
+/// Arguments, each under its name; `exact`: also as the text that they are.
+pub(super) fn arguments(json: &str, exact: bool) -> Markup {
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(json) else { return text(json) };
     html! {
         @if fields.is_empty() { p .faint { "none" } } @else {
@@ -48,7 +48,7 @@ pub(super) fn arguments(json: &str) -> Markup {
                 }
             }
         }
-        details .exact { summary { "As exact JSON" } pre .value { (escaped_json(json)) } }
+        @if exact { details .exact { summary { "As exact JSON" } pre .value { (escaped_json(json)) } } }
     }
 }
 

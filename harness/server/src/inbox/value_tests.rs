@@ -5,7 +5,7 @@ fn arguments_are_shown_whole_and_never_as_markup() {
     let long = "x".repeat(5000);
     let json =
         serde_json::json!({ "text": long, "<b>": "<script>alert(1)</script>", "n": 1.0, "s": "1.0" }).to_string();
-    let shown = arguments(&json).into_string();
+    let shown = arguments(&json, true).into_string();
     assert!(shown.contains(&long));
     assert!(!shown.contains("<script") && !shown.contains("<b>"), "{shown}");
     assert!(shown.contains("data-long=\"5000 characters, 1 lines\""));
@@ -23,6 +23,6 @@ fn hosts_are_shown_as_they_are_looked_up() {
 
 #[test]
 fn what_turns_the_reading_direction_is_shown_as_an_escape() {
-    let shown = arguments(r#"{"file":"\u202egnp.exe"}"#).into_string();
+    let shown = arguments(r#"{"file":"\u202egnp.exe"}"#, true).into_string();
     assert!(shown.is_ascii() && shown.contains("\\u202e"), "{shown}");
 }

@@ -91,8 +91,14 @@ async fn keys_act_on_the_card_that_is_marked_and_on_no_other() {
     press(&client, "j").await;
     let at = run(&client, "return document.activeElement.id").await;
     assert_eq!(at, json!(format!("approval-{}", approval(&second))));
-    // What can't be undone has no key.
+    // What can't be undone has no key: it leads to where that is decided.
     press(&client, "a").await;
+    assert_eq!(run(&client, "return document.activeElement.name").await, json!("passphrase"));
+    press(&client, "a").await;
+    assert_eq!(run(&client, "return document.activeElement.value").await, json!("a"), "a field takes what is typed");
+    press(&client, "\u{E00C}").await;
+    let back = run(&client, "return document.activeElement.id").await;
+    assert_eq!(back, json!(format!("approval-{}", approval(&second))));
     press(&client, "j").await;
     press(&client, "d").await;
     until(

@@ -28,7 +28,7 @@ async fn a_card_says_what_decides_and_its_form_approves() {
         "Approve once",
         "Decline",
         "Approve in this session",
-        "for 12h",
+        "for 12 h",
         "filesystem[/workspace]",
         "what it did is unknown",
         "2027-01-16",
