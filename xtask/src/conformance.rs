@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use crate::install::{OPENAPI_SPEC_VALIDATOR, SCHEMATHESIS};
+use crate::install::{MCP_CONFORMANCE, OPENAPI_SPEC_VALIDATOR, SCHEMATHESIS};
 use crate::process;
 use crate::root::Root;
 
@@ -17,10 +17,19 @@ use crate::root::Root;
 pub(crate) enum Door {
     /// The committed OpenAPI document is valid, and a running server answers as it says.
     Http,
+    /// The MCP door passes the suite of its protocol, but for what a file
+    /// explains.
+    Mcp,
 }
 
 /// How requests are made up: seed, number, checks, what is left out.
 const SETTINGS: &str = "xtask/schemathesis.toml";
+
+/// The revision of the Model Context Protocol that is held to.
+const REVISION: &str = "2026-07-28";
+
+/// What of the suite does not pass, each with its reason.
+const BASELINE: &str = "harness/server/benches/mcp_fixture/baseline.yaml";
 
 /// Where the settings look for the token of whoever asks.
 const TOKEN: &str = "GLOVEBOX_TOKEN";
@@ -32,6 +41,7 @@ const ROLES: [&str; 3] = ["operator", "approver", "agent"];
 pub(crate) fn run(root: &Root, door: Door) -> Result<()> {
     match door {
         Door::Http => http(root),
+        Door::Mcp => mcp(root),
     }
 }
 
@@ -59,6 +69,32 @@ fn http(root: &Root) -> Result<()> {
     }
     if !failed.is_empty() {
         bail!("the server does not answer as its document says, asked by: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn mcp(root: &Root) -> Result<()> {
+    let Some((node, script)) = MCP_CONFORMANCE.path(root)? else { return Ok(()) };
+    let mut fixture = root.cargo();
+    fixture.args(["bench", "--quiet", "--workspace", "--bench", "mcp_fixture"]);
+    let mut fixture = fixture.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("can't start cargo")?;
+    let mut line = String::new();
+    let mut said = BufReader::new(fixture.stdout.take().context("it has no standard output")?);
+    said.read_line(&mut line)?;
+    let url = line.trim();
+    if !url.starts_with("http://") {
+        bail!("the fixture says no address: {line}");
+    }
+    let mut suite = root.command(node);
+    suite.arg(script).args(["server", "--requirements", REVISION, "--url", url, "--expected-failures"]);
+    let passed =
+        process::run(suite.arg(root.join(BASELINE)).arg("--output-dir").arg(root.target().join("conformance")));
+    // It ends with its input.
+    drop(fixture.stdin.take());
+    let ended = fixture.wait()?;
+    passed.context("the MCP door does not keep to its protocol")?;
+    if !ended.success() {
+        bail!("the fixture failed");
     }
     Ok(())
 }

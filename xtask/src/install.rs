@@ -96,3 +96,48 @@ impl PythonHelper {
         Ok(Some(program))
     }
 }
+
+/// A helper that comes as a package for Node.js.
+pub(crate) struct NodeHelper {
+    /// The package.
+    pub(crate) name: &'static str,
+    /// The exact version.
+    pub(crate) version: &'static str,
+    /// Its script, in the folder of the package.
+    pub(crate) script: &'static str,
+}
+
+/// What servers and clients of the Model Context Protocol are held against.
+pub(crate) const MCP_CONFORMANCE: NodeHelper =
+    NodeHelper { name: "@modelcontextprotocol/conformance", version: "0.2.0-alpha.12", script: "dist/index.js" };
+
+/// The Node.js that helpers run on: Debian's is too old for some.
+const NODE: &str = "node@22.23.3";
+
+impl NodeHelper {
+    /// Node.js and the script for it; installs them if this version is not
+    /// there yet. `None` where that is not possible here: what is skipped then
+    /// is named.
+    pub(crate) fn path(&self, root: &Root) -> Result<Option<(PathBuf, PathBuf)>> {
+        let short = self.name.trim_start_matches('@').replace('/', "-");
+        let folder = root.cache()?.join("helpers").join(format!("{short}-{}", self.version));
+        let node = folder.join("node_modules/.bin/node");
+        let script = folder.join("node_modules").join(self.name).join(self.script);
+        if node.exists() && script.exists() {
+            return Ok(Some((node, script)));
+        }
+        println!("installing {} {} into {} (once)", self.name, self.version, folder.display());
+        fs_err::create_dir_all(&folder)?;
+        let package = format!("{}@{}", self.name, self.version);
+        let mut install = root.command("npm");
+        install
+            .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+            .arg(&folder)
+            .args([&package, NODE]);
+        if let Err(error) = process::run(&mut install) {
+            println!("skipped: {}: it needs npm and its package index ({error:#})", self.name);
+            return Ok(None);
+        }
+        Ok(Some((node, script)))
+    }
+}

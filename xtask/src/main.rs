@@ -35,6 +35,7 @@ Examples:
   cargo xtask tools build             rebuild the shipped tools after changing their source
   cargo xtask bench wasm              the table of timings against bare wasmtime
   cargo xtask conformance http        a running server against its OpenAPI document
+  cargo xtask conformance mcp         the MCP door against the suite of its protocol
   cargo xtask fuzz canon --seconds 60";
 
 /// Tasks of the Glovebox workspace.
