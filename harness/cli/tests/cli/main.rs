@@ -35,4 +35,5 @@ mod terminal;
 mod tokens;
 mod tools;
 mod typed;
+mod upstream;
 mod webhook;
