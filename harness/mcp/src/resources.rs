@@ -6,7 +6,7 @@ use glovebox_artifacts::ArtifactUri;
 use glovebox_plane::ActionService;
 use rmcp::ErrorData;
 use rmcp::model::{MetaObject, ReadResourceResult, ResourceContents};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::{TRUST, unknown};
 
@@ -41,8 +41,15 @@ pub(crate) async fn read(
     principal: &Principal,
     uri: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let nowhere =
-        || unknown(&Problem::new(Code::ArtifactUnknown, format!("there is no resource `{}`", uri.escape_debug())));
+    let nowhere = || {
+        let message = format!("there is no resource `{}`", uri.escape_debug());
+        let mut error = unknown(&Problem::new(Code::ArtifactUnknown, message));
+        // Where clients look for it.
+        if let Some(Value::Object(data)) = &mut error.data {
+            data.insert("uri".to_owned(), uri.into());
+        }
+        error
+    };
     let path = uri.strip_prefix(SCHEME).ok_or_else(nowhere)?;
     let (action, which) = path.split_once('/').ok_or_else(nowhere)?;
     let action: Id = action.parse().map_err(|_| nowhere())?;

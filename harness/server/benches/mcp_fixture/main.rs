@@ -28,7 +28,19 @@ use serde_json::Value;
 use house::{Ground, House, said};
 
 /// The tools of the suite that Glovebox can have.
-const TOOLS: [&str; 3] = ["test-simple-text", "test-error-handling", "test-tool-with-progress"];
+const TOOLS: [&str; 7] = [
+    "test-simple-text",
+    "test-error-handling",
+    "test-tool-with-progress",
+    "greet",
+    "slow-compute",
+    "failing-job",
+    "protocol-error-job",
+];
+
+/// How much longer a second of the suite lasts: what is over in less than two is
+/// answered at once here.
+const LONGER: u64 = 3;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -46,10 +58,12 @@ async fn serve() {
     });
     ground.more.lock().unwrap().extend(tools);
     ground.on_run(run);
-    let house = Arc::new(House::open(&ground).await);
+    let house = House::open(&ground).await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    println!("http://{}/mcp", listener.local_addr().unwrap());
-    let router = Router::new().fallback(relayed).with_state(house);
+    let address = listener.local_addr().unwrap().to_string();
+    println!("http://{address}/mcp");
+    let relay = Arc::new(Relay { house, address });
+    let router = Router::new().fallback(relayed).with_state(relay);
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     // Whoever started this has gone.
     tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await.unwrap().unwrap();
@@ -62,20 +76,64 @@ fn run(bound: &Bound, ports: &mut Ports) -> End {
         "test-tool-with-progress" => {
             for done in [0, 50, 100] {
                 ports.frames.frame(Frame::Progress { done, total: Some(100), message: "" });
-                std::thread::sleep(Duration::from_millis(50));
+                // Longer than it takes until the next may be told.
+                std::thread::sleep(Duration::from_millis(300));
             }
             said(ports, "done", 0)
+        }
+        "greet" => {
+            let greeting = format!("Hello, {}!", argument(bound, "name").as_str().unwrap_or_default());
+            said(ports, &greeting, 0)
+        }
+        "slow-compute" => {
+            lasts(ports, argument(bound, "seconds").as_u64().unwrap_or(1));
+            said(ports, "computed", 0)
+        }
+        "failing-job" => {
+            lasts(ports, 1);
+            said(ports, "it failed", 1)
+        }
+        "protocol-error-job" => {
+            lasts(ports, 1);
+            End::HostFailed("the suite wants it so".to_owned())
         }
         _ => said(ports, "This tool intentionally returns an error for testing", 1),
     }
 }
 
-async fn relayed(State(house): State<Arc<House>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+/// What stands in front.
+struct Relay {
+    house: House,
+    /// Where the suite finds it.
+    address: String,
+}
+
+fn argument(bound: &Bound, name: &str) -> Value {
+    serde_json::from_str::<Value>(&bound.plan.arguments).unwrap()[name].take()
+}
+
+/// So many of the suite's seconds, or until it is asked to stop.
+fn lasts(ports: &Ports, seconds: u64) {
+    let until = std::time::Instant::now() + Duration::from_secs(seconds * LONGER);
+    while std::time::Instant::now() < until && !ports.stop.is_requested() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+async fn relayed(State(relay): State<Arc<Relay>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+    let house = &relay.house;
+    let behind = house.url.trim_start_matches("http://");
     let mut message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut request = house.request(method.as_str(), "agent", "/mcp");
-    let here = |text: &str| text.starts_with("test_").then(|| text.replace('_', "-"));
+    let here = |text: &str| Some(text.replace('_', "-")).filter(|name| TOOLS.contains(&name.as_str()));
     for (name, value) in &headers {
-        let own = value.to_str().ok().and_then(here).filter(|_| name.as_str() == "mcp-name");
+        let text = value.to_str().unwrap_or_default();
+        let own = match name.as_str() {
+            "mcp-name" => here(text),
+            // Foreign hosts and origins stay what they are.
+            "host" | "origin" => Some(text.replace(&relay.address, behind)),
+            _ => None,
+        };
         let value = own.map_or_else(|| value.clone(), |own| HeaderValue::from_str(&own).unwrap());
         // The length is another by now.
         if name != header::CONTENT_LENGTH && name != header::CONNECTION {
