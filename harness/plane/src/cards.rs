@@ -2,6 +2,7 @@
 
 use env_contracts::{
     Artifact, Assurance, CapabilityRef, Clause, Code, DerivedEffects, Id, Name, Outcome, Plan, Principal, Problem,
+    Scope,
 };
 use glovebox_events::{
     Action, ActionState, Approval, ApprovalState, AskedFor, Asks, Control, GrantScope, Logged, Review, Reviewed,
@@ -55,6 +56,9 @@ pub struct Card {
     /// trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<serde_json::Value>,
+    /// For a permission: what is asked for, in the shape of a request's scope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
     /// The canonical arguments, whole. Absent: they were erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
@@ -207,6 +211,10 @@ impl Card {
                 .filter(|_| matches!(action.asks, Asks::Plan | Asks::Result))
                 .and_then(|plan| serde_json::from_str(&plan.arguments).ok()),
             model_purpose: kept.as_ref().and_then(|kept| kept.request.purpose.clone()),
+            scope: kept
+                .as_ref()
+                .filter(|_| action.asks == Asks::Permission)
+                .and_then(|kept| kept.request.scope.clone()),
             arguments: plan.as_ref().map(|plan| plan.arguments.clone()),
             effects: action.effects,
             uncontained: plan.as_ref().filter(|plan| plan.backend == NATIVE).map(|_| UNCONTAINED.to_owned()),

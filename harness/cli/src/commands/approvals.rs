@@ -149,6 +149,9 @@ pub(super) fn card_lines(card: &Card) -> Vec<String> {
     if let Some(workspace) = &card.workspace {
         line("workspace", workspace);
     }
+    if let Some(scope) = &card.scope {
+        line("asks for", &serde_json::json!(scope).to_string());
+    }
     if let Some(effects) = card.effects {
         let effects = serde_json::to_value(effects).ok().and_then(|value| value.as_str().map(str::to_owned));
         line("effects", &effects.unwrap_or_default());

@@ -63,6 +63,11 @@ fn what_can_t_be_shut_in_or_reached_is_refused() {
     for url in ["http://mcp.example.com/mcp", "http://169.254.169.254/mcp", "ftp://mcp.example.com"] {
         house.refuses(&["tool", "add", "--mcp-http", url], 2, "upstream-address", &[]);
     }
+    // Nobody listens there, and nobody is asked.
+    for prefix in ["glovebox", "native.shell", "fs", "text.more"] {
+        let add = ["tool", "add", "--mcp-http", "http://127.0.0.1:9/mcp", "--name", prefix];
+        house.refuses(&add, 2, "tool-reserved", &["--name"]);
+    }
     assert_eq!(house.run(&["tool", "add"]).code, 2);
     assert_eq!(house.run(&["tool", "add", "a.wasm", "--mcp-http", "https://mcp.example.com/mcp"]).code, 2);
 }

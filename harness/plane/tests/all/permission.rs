@@ -81,6 +81,7 @@ fn a_permission_runs_nothing_and_later_requests_inside_it_run() {
     let action = asked(&house);
     let card = house.service.approval(&person("u"), approval(&action)).unwrap();
     assert_eq!(card.model_purpose.as_deref(), Some("it is a large file"));
+    assert_eq!(card.scope, Some(scope(MORE)), "what is asked for stands on it");
     let settled = give(&house, &action, None).unwrap();
     assert_eq!(settled.approval.state, ApprovalState::Consumed, "it was given, not withdrawn");
     let seen = done(house.resume(&action));

@@ -165,9 +165,13 @@ fn what(visitor: &Visitor, card: &Card, seen: &Seen) -> Markup {
         @if let Some(purpose) = &card.model_purpose {
             section .words { h3 { "The model says why" } (text(purpose)) p .faint { "Its own words; nobody checked them." } }
         }
-        @match &card.proposal {
-            Some(proposal) => section { h3 { "What is proposed" } (arguments(&proposal.to_string(), true)) p .faint { "The loop’s own words." } },
-            None => section {
+        @match (&card.proposal, &card.scope) {
+            (_, Some(scope)) => section {
+                h3 { "What is asked for, beyond its contract" }
+                (arguments(&serde_json::json!(scope).to_string(), true))
+            },
+            (Some(proposal), None) => section { h3 { "What is proposed" } (arguments(&proposal.to_string(), true)) p .faint { "The loop’s own words." } },
+            (None, None) => section {
                 h3 { "Arguments" }
                 @match &card.arguments { Some(json) => (arguments(json, !answer::has_exact(visitor, card))), None => p .faint { "They were erased." } }
             },

@@ -259,3 +259,30 @@ impl Fields<'_> {
         Value::Object(self.made)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Servers' names may hold what separates the parts: a tool of a server with
+    /// the longer name must not pass for one of the shorter.
+    #[test]
+    fn a_tool_is_of_one_server() {
+        let of = |tool: &str, server: &str| {
+            let call = json!({ "session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": {} });
+            Call::read(call.to_string().as_bytes()).unwrap().is_of(server)
+        };
+        assert!(of("mcp__glovebox__text-count", "glovebox"));
+        for other in [
+            "mcp__glovebox__x__run",
+            "mcp__glovebox__",
+            "mcp__glovebox",
+            "mcp__glovebox-x__run",
+            "glovebox__run",
+            "Bash",
+        ] {
+            assert!(!of(other, "glovebox"), "{other}");
+        }
+        assert!(of("mcp__glovebox__x__run", "glovebox__x"));
+    }
+}

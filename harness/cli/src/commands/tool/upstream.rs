@@ -34,12 +34,12 @@ pub(super) fn add(url: &str, args: &ToolAddArgs, config: &Config) -> Result<Exit
         private: args.private,
     };
     let prefix = prefix(args.name.as_deref(), url)?;
-    let runtime = house::tokio_runtime()?;
-    let adoption = runtime.block_on(upstream::look(&server, &prefix, &Ways::of_this_host()))?;
     let places = Places::of(config);
     let registry = house::registry(&places);
     places.make()?;
     ours(&registry, &prefix)?;
+    let runtime = house::tokio_runtime()?;
+    let adoption = runtime.block_on(upstream::look(&server, &prefix, &Ways::of_this_host()))?;
     let mut err = anstream::stderr().lock();
     for left_out in &adoption.left_out {
         let _ = writeln!(err, "left out {left_out}");
@@ -90,7 +90,7 @@ fn prefix(named: Option<&str>, url: &str) -> Result<CapabilityName, Problem> {
 /// read, and profiles name them, as what comes with Glovebox.
 const OURS: [&str; 2] = ["glovebox", "native"];
 
-/// Refuses names that would be taken for ours, before anything is registered.
+/// Refuses names that would be taken for ours, before anybody is asked.
 fn ours(registry: &Registry, prefix: &CapabilityName) -> Result<(), Problem> {
     let first = |name: &CapabilityName| name.as_str().split('.').next().unwrap_or_default().to_owned();
     let mine = first(prefix);
