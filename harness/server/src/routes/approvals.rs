@@ -23,7 +23,7 @@ pub(super) const ROUTES: &[Route] = &[
         "listApprovals",
         "/v1/approvals",
         LOOKS,
-        "What people are asked to decide, oldest first. Who only watches sees that something waits, and not what.",
+        "What people are asked to decide, oldest first. Those who may not decide see that something waits, and not what.",
         Gives(schema::<Paged<Shown>>),
         || get(list),
     )

@@ -1,5 +1,6 @@
 //! As much of WebDriver as these tests need: JSON to `chromedriver`.
 
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -20,11 +21,12 @@ pub(crate) struct Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Asked to end, it ends its browsers; killed, it would leave them.
-        if let Some(pid) = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap_or_default()) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
+        // Asked to end, it ends its browsers; killed, it would leave them all.
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.child.wait();
+        // One that it was still opening, it leaves.
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
 }
 
@@ -41,7 +43,8 @@ impl Driver {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         #[expect(clippy::disallowed_methods, reason = "the browser that these tests are about")]
         let mut command = std::process::Command::new("chromedriver");
-        let started = command.arg(format!("--port={port}")).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        command.arg(format!("--port={port}")).process_group(0);
+        let started = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let child = match started {
             Ok(child) => child,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
