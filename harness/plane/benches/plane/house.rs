@@ -9,8 +9,8 @@ use glovebox_artifacts::ArtifactStore;
 use glovebox_events::{Action, Approval, Grant, Halt, Logged, Owner, Question, Session, Task};
 use glovebox_identity::{Signature, Statement};
 use glovebox_plane::{
-    ActionService, Asking, Builtin, LivePolicy, Parts, People, Registry, Settings, Submission, Submitted, TaskContext,
-    TimeOrderedIds, Unwatched,
+    ActionService, Asking, Builtin, LivePolicy, Operator, Parts, People, Registry, Settings, Submission, Submitted,
+    TaskContext, TimeOrderedIds, Unwatched,
 };
 use glovebox_runtime::job::{End, JobUsage};
 use glovebox_runtime::{
@@ -125,8 +125,7 @@ impl House {
         let service = ActionService::new(Parts {
             policy: Arc::new(LivePolicy::load(None, registry.clone(), None).unwrap()),
             registry,
-            profiles: Profiles::default(),
-            ceiling,
+            operator: Operator { ceiling, profiles: Profiles::default() }.fixed(),
             people: Arc::new(Nobody),
             store: seen.clone(),
             holders: store,

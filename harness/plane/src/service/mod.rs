@@ -197,7 +197,7 @@ impl ActionService {
             && let Some((request, action)) = self.parts.store.key(&key.scope)?
         {
             same_request(key, &request, &action)?;
-            return self.resume(&submission.principal, &action, submission.asking, watch, stop).await;
+            return Box::pin(self.resume(&submission.principal, &action, submission.asking, watch, stop)).await;
         }
         let tool = self.runnable(&submission.principal, &submission.request.capability)?;
         let mut flight = Flight::begin(&self.parts, opening, tool, Asks::Run)?;
@@ -210,7 +210,7 @@ impl ActionService {
                 Ok(_) => {}
                 Err(Lost::Refused(Conflict::Key { request, action })) => {
                     same_request(&key, &request, &action)?;
-                    return self.resume(&submission.principal, &action, submission.asking, watch, stop).await;
+                    return Box::pin(self.resume(&submission.principal, &action, submission.asking, watch, stop)).await;
                 }
                 Err(lost) => return Err(self.lost(lost)),
             }

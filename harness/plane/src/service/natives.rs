@@ -44,7 +44,7 @@ impl ActionService {
         }
         match self.asked_already(&submission, tool)? {
             Some(action) => self.resume(&submission.principal, &action, submission.asking, watch, stop).await,
-            None => self.submit(submission, watch, stop).await,
+            None => Box::pin(self.submit(submission, watch, stop)).await,
         }
     }
 

@@ -152,8 +152,10 @@ pub(super) fn lasted(ms: u64) -> String {
     let (name, unit, parts) = UNITS[at];
     let whole = ms / unit;
     match UNITS.get(at + 1) {
-        Some((part, size, _)) if ms / size % parts != 0 => format!("{whole} {name} {} {part}", ms / size % parts),
-        None if ms % unit / 100 != 0 => format!("{whole}.{} {name}", ms % unit / 100),
+        Some((part, size, _)) if !(ms / size).is_multiple_of(parts) => {
+            format!("{whole} {name} {} {part}", ms / size % parts)
+        }
+        None if ms % unit >= 100 => format!("{whole}.{} {name}", ms % unit / 100),
         _ => format!("{whole} {name}"),
     }
 }
