@@ -50,6 +50,17 @@ impl ActionService {
         self.view(action)
     }
 
+    /// An action that just ended, with its Observation as whoever carried it has
+    /// it: nothing of that is read again.
+    ///
+    /// # Errors
+    /// `action-unknown`, also where it could not be written down.
+    pub fn action_after(&self, principal: &Principal, observation: Observation) -> Result<ActionView, Problem> {
+        let mut action = self.visible(principal, &observation.action_id)?;
+        unoffered(principal, &mut action);
+        Ok(ActionView { action, observation: Some(Box::new(observation)) })
+    }
+
     pub(super) fn view(&self, action: Action) -> Result<ActionView, Problem> {
         let observation = match &action.end {
             Some(end) => content(&self.parts, &action, &end.observation)?,

@@ -124,11 +124,10 @@ pub(super) async fn reply(caller: &Caller, mut ride: Ride, wait: Duration) -> An
         let id = match told {
             Told::Failed(problem) => return Err(problem.into()),
             Told::Done(observation) => {
-                return match view(&observation.action_id) {
-                    Ok(known) => Ok(Reply(known)),
-                    // It could not be written down: what came of it is all there is.
-                    Err(_) => Err(unrecorded(&observation).into()),
-                };
+                // One that could not be written down: what came of it is all there is.
+                let unrecorded = unrecorded(&observation);
+                let known = caller.service.action_after(&caller.principal, *observation);
+                return known.map(Reply).map_err(|_| unrecorded.into());
             }
             Told::Begun(id) | Told::Left(id) => id,
         };
