@@ -77,8 +77,10 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
             settings,
         })?;
         let found = Found { url: url.clone(), socket: socket.clone(), pid: std::process::id() };
+        let greeting = greeting(&server, &url, &socket)?;
+        // Once nothing can stop it any more: whoever reads this takes it for up.
         let _note = Note::leave(places.serving(), &found)?;
-        say(&server, &url, &socket)?;
+        let _ = anstream::stderr().lock().write_all(greeting.as_bytes());
         let needed = args.for_agents.then(|| tenants.clone());
         let ending = async {
             tokio::select! {
@@ -133,16 +135,14 @@ fn front(args: &ServeArgs, config: &Config) -> Result<Front, Problem> {
 }
 
 /// Says where it is, and lets the first person in.
-fn say(server: &Server, url: &str, socket: &Path) -> Result<(), Problem> {
-    let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "serving at {url} and at {}", socket.display());
-    if server.is_known_to_anybody()? {
-        let _ = writeln!(err, "`glovebox inbox` prints a code that logs a browser in");
+fn greeting(server: &Server, url: &str, socket: &Path) -> Result<String, Problem> {
+    let way_in = if server.is_known_to_anybody()? {
+        "`glovebox inbox` prints a code that logs a browser in".to_owned()
     } else {
         let code = server.login_code()?;
-        let _ = writeln!(err, "log in at {url}/login with the code {code}, once, within ten minutes");
-    }
-    Ok(())
+        format!("log in at {url}/login with the code {code}, once, within ten minutes")
+    };
+    Ok(format!("serving at {url} and at {}\n{way_in}\n", socket.display()))
 }
 
 /// How often a server that was started for agents looks whether it is needed.
