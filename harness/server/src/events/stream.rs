@@ -330,7 +330,9 @@ impl Reader {
             ("stderr", OutputStream::Stderr, &mut said.offsets.1),
         ] {
             let chunk = service.output(principal, action, stream, *offset, MAX_TEXT).await?;
-            if chunk.total <= *offset {
+            // Between a run and its record, what it wrote can't be read: it comes
+            // with its end.
+            if chunk.total <= *offset || chunk.bytes.is_empty() {
                 continue;
             }
             let text = String::from_utf8_lossy(&chunk.bytes);
