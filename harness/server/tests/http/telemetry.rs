@@ -125,7 +125,7 @@ async fn lines_tell_who_asked_and_hold_no_secret() {
         if ground.lines().contains("\"message\":\"adopted\"") {
             break;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(ground.lines().contains("\"message\":\"adopted\""), "{}", ground.lines());
     house.close().await;
