@@ -36,6 +36,13 @@ struct Stamp {
     changed: i128,
 }
 
+impl Stamp {
+    /// Whether whoever reads the file now knows it by this from then on.
+    fn has_rested(&self, now_ms: u64) -> bool {
+        self.changed / 1_000_000 + i128::from(RESTED_MS) < i128::from(now_ms)
+    }
+}
+
 impl LiveOperator {
     /// With what the files hold now.
     ///
@@ -68,11 +75,23 @@ impl OperatorSource for LiveOperator {
         let ceiling = ceiling::read(&self.config)?;
         let profiles = profiles::load(&self.config)?.unwrap_or_default();
         let operator = Arc::new(Operator { ceiling, profiles });
-        let now = i128::from(SystemClock.now().unix_millis);
-        let rested = |stamp: &Stamp| stamp.changed / 1_000_000 + i128::from(RESTED_MS) < now;
-        if stamps.iter().flatten().all(rested) {
+        let now_ms = SystemClock.now().unix_millis;
+        if stamps.iter().flatten().all(|stamp| stamp.has_rested(now_ms)) {
             *read = Some(Read { stamps, operator: operator.clone() });
         }
         Ok(operator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who writes twice within a tick leaves the same times: the first of them
+    /// must not stand for the second.
+    #[test]
+    fn what_was_written_just_now_is_read_again() {
+        let stamp = Stamp { file: (1, 2), size: 3, changed: 5_000_000_000 };
+        assert_eq!([0, 5_000, 7_000, 7_001].map(|now_ms| stamp.has_rested(now_ms)), [false, false, false, true]);
     }
 }

@@ -35,7 +35,7 @@ impl ActionService {
                 Err(Halt::Refused(refusal)) => return Err(problem_of(refusal)),
             }
         }
-        self.view(self.visible(principal, id)?)
+        self.view(self.shown(principal, id)?)
     }
 
     /// Stops one action, unless it was stopped already. Whoever wants it sooner

@@ -45,9 +45,7 @@ impl ActionService {
     /// # Errors
     /// `action-unknown`, also for those of others.
     pub fn action(&self, principal: &Principal, id: &Id) -> Result<ActionView, Problem> {
-        let mut action = self.visible(principal, id)?;
-        unoffered(principal, &mut action);
-        self.view(action)
+        self.view(self.shown(principal, id)?)
     }
 
     /// An action that just ended, with its Observation as whoever carried it has
@@ -56,9 +54,15 @@ impl ActionService {
     /// # Errors
     /// `action-unknown`, also where it could not be written down.
     pub fn action_after(&self, principal: &Principal, observation: Observation) -> Result<ActionView, Problem> {
-        let mut action = self.visible(principal, &observation.action_id)?;
-        unoffered(principal, &mut action);
+        let action = self.shown(principal, &observation.action_id)?;
         Ok(ActionView { action, observation: Some(Box::new(observation)) })
+    }
+
+    /// An action as somebody may know it.
+    pub(super) fn shown(&self, principal: &Principal, id: &Id) -> Result<Action, Problem> {
+        let mut action = self.visible(principal, id)?;
+        unoffered(principal, &mut action);
+        Ok(action)
     }
 
     pub(super) fn view(&self, action: Action) -> Result<ActionView, Problem> {

@@ -46,17 +46,6 @@ fn each_recorded_event_has_one_image_with_its_number_and_it_is_the_last() {
     }
 }
 
-/// What people are offered is not for agents.
-#[test]
-fn what_people_are_offered_is_for_people() {
-    let data =
-        json!({ "approval": { "id": "ap1", "offers": [{ "matcher": { "workspace": { "path": "/home/ann" } } }] } });
-    let rest = unoffered(data);
-    assert_eq!(rest, json!({ "approval": { "id": "ap1" } }));
-    let grant = unoffered(json!({ "grant": { "id": "g1", "matcher": { "workspace": { "path": "/home/ann" } } } }));
-    assert_eq!(grant, json!({ "grant": { "id": "g1" } }));
-}
-
 #[test]
 fn who_sees_no_objects_gets_none() {
     for (what, _) in samples() {

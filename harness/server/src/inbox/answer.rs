@@ -14,9 +14,8 @@ use super::visitor::Visitor;
 
 /// Whether the form of a card has its arguments as exact JSON: once is enough
 /// of what may be long.
-pub(super) fn has_exact(visitor: &Visitor, card: &Card) -> bool {
-    let waits = card.state == ApprovalState::Pending;
-    waits && card.asks == Asks::Run && visitor.caller.credential.role != Role::Observer
+pub(super) fn has_exact(card: &Card) -> bool {
+    card.state == ApprovalState::Pending && card.asks == Asks::Run
 }
 
 pub(super) fn form(visitor: &Visitor, card: &Card, seen: &Seen) -> Result<Markup, Problem> {
@@ -61,7 +60,7 @@ pub(super) fn form(visitor: &Visitor, card: &Card, seen: &Seen) -> Result<Markup
                         ul .does .rows { @for offer in &more { (row(offer)) } }
                     }
                 }
-                @if let Some(arguments) = card.arguments.as_ref().filter(|_| has_exact(visitor, card)) {
+                @if let Some(arguments) = card.arguments.as_ref().filter(|_| has_exact(card)) {
                     details {
                         summary { "As exact JSON, and other arguments in its place" }
                         label for=(format!("arguments-{id}")) { "Arguments, as JSON: a new plan, decided anew" }

@@ -68,8 +68,8 @@ pub(super) fn article(
         (head(card, &seen))
         @if let Some(answered) = answered(card) { (answered) }
         @if form == Form::Alike {
-            details .alike { summary { "The same as above: arguments, reach and effects" } (what(visitor, card, &seen)) }
-        } @else { (what(visitor, card, &seen)) }
+            details .alike { summary { "The same as above: arguments, reach and effects" } (what(card, &seen)) }
+        } @else { (what(card, &seen)) }
         (facts(card))
         @if waits { (answer::form(visitor, card, &seen)?) }
     };
@@ -159,7 +159,7 @@ pub(super) fn requester(who: &Principal) -> Markup {
 }
 
 /// What would happen, why it is asked, and what if it goes wrong.
-fn what(visitor: &Visitor, card: &Card, seen: &Seen) -> Markup {
+fn what(card: &Card, seen: &Seen) -> Markup {
     html! {
         @if let Some(tool) = &seen.tool { p .about { (escaped_line(&tool.manifest.title)) } }
         @if let Some(purpose) = &card.model_purpose {
@@ -173,7 +173,7 @@ fn what(visitor: &Visitor, card: &Card, seen: &Seen) -> Markup {
             (Some(proposal), None) => section { h3 { "What is proposed" } (arguments(&proposal.to_string(), true)) p .faint { "The loop’s own words." } },
             (None, None) => section {
                 h3 { "Arguments" }
-                @match &card.arguments { Some(json) => (arguments(json, !answer::has_exact(visitor, card))), None => p .faint { "They were erased." } }
+                @match &card.arguments { Some(json) => (arguments(json, !answer::has_exact(card))), None => p .faint { "They were erased." } }
             },
         }
         @if let Some(shown) = &card.previewed { (preview(card, shown)) }

@@ -113,8 +113,8 @@ impl Logs {
         let (method, route, status) = (done.method, done.route, done.status);
         let micros = u64::try_from(done.took.as_micros()).unwrap_or(u64::MAX);
         self.with(|| {
-            // What is not done here, or not now, is no fault.
-            if status >= 500 && !matches!(status, 501 | 503) {
+            // What is not done here is no fault.
+            if status >= 500 && status != 501 {
                 tracing::error!(method, route, status, micros, credential, tenant, code, "request");
             } else {
                 tracing::info!(method, route, status, micros, credential, tenant, code, "request");

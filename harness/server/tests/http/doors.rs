@@ -110,13 +110,8 @@ async fn guesses_are_counted() {
 async fn begun(house: &House, length: usize, body: &str) -> tokio::task::JoinHandle<String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let address = house.url.strip_prefix("http://").unwrap();
-    let token = house.ground.token("agent");
     let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
-    let head = format!(
-        "POST /v1/actions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
-    client.write_all(head.as_bytes()).await.unwrap();
+    client.write_all(format!("{}{body}", head(house, length)).as_bytes()).await.unwrap();
     tokio::spawn(async move {
         let mut answer = vec![0; 4096];
         let read = tokio::time::timeout(std::time::Duration::from_secs(60), client.read(&mut answer)).await;
@@ -135,6 +130,46 @@ async fn a_body_has_an_end_in_length_and_in_time() {
     assert!(large.starts_with("HTTP/1.1 413") && large.contains("body-too-large"), "{large}");
     let stalled = stalled.await.unwrap();
     assert!(stalled.starts_with("HTTP/1.1 408") && stalled.contains("body-too-slow"), "{stalled}");
+    house.close().await;
+}
+
+fn head(house: &House, length: usize) -> String {
+    let (address, token) = (house.url.strip_prefix("http://").unwrap(), house.ground.token("agent"));
+    format!(
+        "POST /v1/actions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    )
+}
+
+/// Whoever is not known yet says what a login needs, and no more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_says_little() {
+    let house = House::new().await;
+    let log_in = async |secret: String| {
+        let form = house.request("POST", "", "/login").header("origin", &house.url);
+        let form = form.header("content-type", "application/x-www-form-urlencoded");
+        form.body(format!("secret={secret}")).send().await.unwrap().status().as_u16()
+    };
+    assert_ne!(log_in("x".repeat(1 << 10)).await, 413);
+    assert_eq!(log_in("x".repeat(65 << 10)).await, 413);
+    house.close().await;
+}
+
+/// Who sends all of it before it looks for an answer finds one: closing on it
+/// would take that away.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_goes_on_sending_what_is_refused_still_hears_why() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let house = House::new().await;
+    let address = house.url.strip_prefix("http://").unwrap();
+    for _ in 0..20 {
+        let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+        client.write_all(head(&house, 5 << 20).as_bytes()).await.unwrap();
+        client.write_all(&vec![b'x'; 5 << 20]).await.unwrap();
+        let mut answer = vec![0; 4096];
+        let count = client.read(&mut answer).await.unwrap();
+        assert!(answer[..count].starts_with(b"HTTP/1.1 413"), "{count}");
+    }
     house.close().await;
 }
 

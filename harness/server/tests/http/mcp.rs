@@ -24,7 +24,7 @@ async fn send_as(house: &House, who: &str, path: &str, method: &str, mut params:
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", method);
-    if let Some(name) = params["name"].as_str().or(params["taskId"].as_str()) {
+    if let Some(name) = params["name"].as_str().or(params["taskId"].as_str()).or(params["uri"].as_str()) {
         request = request.header("mcp-name", name);
     }
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
@@ -56,6 +56,18 @@ async fn agents_list_and_call_tools() {
     assert!(!done["isError"].as_bool().unwrap_or_default(), "{done}");
     assert_eq!(send(&house, "operator", "/mcp", "tools/list", json!({})).await.0, 403);
     assert_eq!(send(&house, "", "/mcp", "tools/list", json!({})).await.0, 401);
+}
+
+/// The older handshake is none of this revision, and what is not there is named
+/// where clients look for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_this_revision_does_not_have_is_said_as_it_says_it() {
+    let house = House::new().await;
+    let (status, answer) = send(&house, "agent", "/mcp", "initialize", json!({})).await;
+    assert_eq!((status, &answer["error"]["code"]), (404, &json!(-32601)), "{answer}");
+    let (_, answer) = send(&house, "agent", "/mcp", "resources/read", json!({ "uri": "test://none" })).await;
+    assert_eq!(answer["error"]["data"]["uri"], "test://none", "{answer}");
+    house.close().await;
 }
 
 /// How often a run looks whether it may end: for ten seconds, at least.

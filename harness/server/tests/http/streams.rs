@@ -162,6 +162,24 @@ async fn a_gap_is_said_and_never_silent() {
     assert_eq!(next["seq"].as_u64().unwrap(), gap["seq"].as_u64().unwrap() + 1);
 }
 
+/// What people are offered is on their stream, and on no agent's.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_people_are_offered_is_on_no_agents_stream() {
+    let house = House::new().await;
+    let (_, card) = house.asked("well").await;
+    assert_eq!(house.decide("approver", &card, "session").await.0, 200);
+    for (who, sees) in [("approver", true), ("agent", false)] {
+        let mut stream = Stream::open(&house, who, "/v1/sessions/s1/events", None).await.unwrap();
+        let seen = stream.until("grant-made").await;
+        let of = |name: &str| seen.iter().find(|event| event["name"] == name).unwrap()["data"].clone();
+        let (opened, granted) = (of("approval-opened"), of("grant-made"));
+        assert_eq!(opened["approval"]["id"], card["approval"], "{opened}");
+        let shown = (opened["approval"]["offers"].is_array(), granted["grant"]["matcher"].is_object());
+        assert_eq!(shown, (sees, sees), "{who}: {opened} {granted}");
+    }
+    house.close().await;
+}
+
 /// Output and progress come as they happen, merged; they have no number, so
 /// that nobody takes them for a part of the log.
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,8 @@ $ curl -s http://127.0.0.1:7410/v1/actions -H \"authorization: Bearer $TOKEN\" -
 
 A request has to name a `host` that the server knows (the loopback, and `serve.hosts`), and must not come from a page of
 another origin. What belongs to another tenant looks as if it were not there. More requests than `serve.rate` each second
-are answered with 429.
+are answered with 429. A body has at most 4 MiB (413), whoever has no credential yet sends 64 KiB; it comes within a minute,
+and without a pause of ten seconds (408).
 
 ## Asking for an action
 
