@@ -83,6 +83,25 @@ pub enum Stdin {
     None,
 }
 
+impl Stdin {
+    /// Its bytes, for these arguments: a text as it stands, anything else as
+    /// JSON.
+    pub fn bytes(self, arguments: &str) -> Vec<u8> {
+        match self {
+            Self::Args => arguments.as_bytes().to_vec(),
+            Self::None => Vec::new(),
+            Self::Argument => {
+                let mut arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+                match arguments.get_mut("stdin").map(serde_json::Value::take) {
+                    None | Some(serde_json::Value::Null) => Vec::new(),
+                    Some(serde_json::Value::String(text)) => text.into_bytes(),
+                    Some(other) => other.to_string().into_bytes(),
+                }
+            }
+        }
+    }
+}
+
 /// What a command's standard output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -8,6 +8,7 @@
 mod bench;
 mod check;
 mod conformance;
+mod engine;
 mod fuzz;
 mod install;
 mod process;

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process;
 use crate::root::Root;
+use crate::{engine, process};
 
 /// Names of the needs that are missing, joined by commas. A test helper that
 /// meets its need here prints one line and skips.
@@ -53,13 +53,44 @@ const NEEDS: &[Need] = &[
         skipped: "the tests of the inbox in a real browser",
         otherwise: "this chromedriver can't tell its version: install it anew (Debian: chromium-driver)",
     },
+    Need {
+        name: "busybox",
+        probe: ("busybox", &["true"]),
+        package: "busybox-static",
+        skipped: "the tests of containers: their image is a static busybox",
+        otherwise: "this busybox does not run",
+    },
+    Need {
+        name: DOCKER,
+        probe: ("docker", &["version", "--format", "{{.Server.APIVersion}}"]),
+        package: "docker.io",
+        skipped: "the tests of containers",
+        otherwise: "the engine does not answer: start it, or let `--provision` start one (as root)",
+    },
+    Need {
+        name: "iptables",
+        probe: ("iptables", &["--version"]),
+        package: "iptables",
+        skipped: "nothing of itself: Debian's Docker does not start without it",
+        otherwise: "this iptables does not run",
+    },
 ];
+
+/// The container engine, which has to run as well.
+const DOCKER: &str = "docker";
+/// Its daemon, which Debian's client alone does not bring.
+const DAEMON: &str = "dockerd";
 
 /// Runs all tests and doctests; `args` go to the test programs.
 pub(crate) fn run(root: &Root, provision: bool, args: &[OsString]) -> Result<()> {
     let mut missing = missing(NEEDS, &met);
+    // Ends with the tests.
+    let mut _daemon = None;
     if provision {
         install(root, &missing)?;
+        if !engine::answers() {
+            _daemon = engine::start(root)?;
+        }
         missing.retain(|need| !met(need));
     }
     for need in &missing {
@@ -106,7 +137,8 @@ fn skip_line(need: &Need, on_path: &dyn Fn(&str) -> bool) -> String {
 
 /// Installs the packages of the given needs whose program is not there.
 fn install(root: &Root, needs: &[&Need]) -> Result<()> {
-    let absent = needs.iter().filter(|need| !on_path(need.probe.0));
+    let there = |need: &Need| on_path(if need.name == DOCKER { DAEMON } else { need.probe.0 });
+    let absent = needs.iter().filter(|need| !there(need));
     let packages: Vec<&str> = absent.map(|need| need.package).collect();
     if packages.is_empty() {
         return Ok(());

@@ -71,6 +71,12 @@ codes! {
     FileUnreadable = "file-unreadable", exit 2, http 400, retry false, "check the path and its permissions";
     /// A workspace folder is missing, is not a folder, or can't be opened.
     WorkspaceUnavailable = "workspace-unavailable", exit 2, http 400, retry false, "name an existing folder with --workspace DIR";
+    /// The container engine has no image of that name or digest.
+    ImageUnknown = "image-unknown", exit 2, http 404, retry false, "bring the image to the engine (`docker pull`, `docker load`); nothing is pulled by itself";
+    /// An image, or the record of one, can't be used here: another processor, no digest, not what was registered.
+    ImageInvalid = "image-invalid", exit 2, http 400, retry false, "get the image for this host, and register it again";
+    /// What is to be run is not in the image, or can't be started there.
+    ImageCommand = "image-command", exit 2, http 400, retry false, "name a program that the image has; `entry.argv` of the manifest says which";
     /// No tool of that name or version is registered.
     ToolUnknown = "tool-unknown", exit 2, http 404, retry false, "`glovebox tool list` shows what is registered; `glovebox tool add FILE` registers more";
     /// The name and version are taken by other bytes: what is registered never changes.
@@ -251,6 +257,8 @@ codes! {
     WorkerLost = "worker-lost", exit 41, http 200, retry false, "verify whether it took effect before repeating";
     /// The backend that the contract needs does not answer on this host.
     BackendUnavailable = "backend-unavailable", exit 42, http 503, retry true, "`glovebox doctor` says what is missing";
+    /// A container could not be removed: it is still there, or the engine does not say.
+    ContainerLeft = "container-left", exit 43, http 500, retry true, "see to the container engine, then run `glovebox gc`";
     /// The backend failed in a way that is not the tool's fault.
     BackendError = "backend-error", exit 43, http 500, retry true, "this is a bug in Glovebox or its host; `glovebox doctor` may show the cause";
 

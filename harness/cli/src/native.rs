@@ -41,7 +41,7 @@ impl Backend for Native {
         NATIVE
     }
 
-    fn takes(&self, entry: &ManifestEntry) -> bool {
+    fn takes(&self, entry: &ManifestEntry, _contract: &Contract) -> bool {
         *entry == ManifestEntry::Native
     }
 

@@ -83,7 +83,7 @@ pub fn plan<'a>(
         }
         _ => {
             let (contract, delta) = effective(tool, request, principal, ceiling)?;
-            let backends = backends.filter(|backend| backend.takes(&tool.manifest.entry));
+            let backends = backends.filter(|backend| backend.takes(&tool.manifest.entry, &contract));
             let (backend, contract, enforcement) = choose(backends, &contract)?;
             (backend, contract, enforcement, delta)
         }

@@ -31,10 +31,11 @@ pub trait Backend: Send + Sync {
     /// Pure: it looks at no file of the request's.
     fn enforce(&self, clause: &Clause<'_>) -> Enforcement;
 
-    /// Whether it is a backend for what is called so. What a server elsewhere or
-    /// an agent's own process runs is for none that has artifacts to run.
-    fn takes(&self, entry: &ManifestEntry) -> bool {
-        !matches!(entry, ManifestEntry::Mcp { .. } | ManifestEntry::Native)
+    /// Whether it is a backend for what is called so, in such surroundings. What
+    /// a server elsewhere or an agent's own process runs is for none that has
+    /// artifacts to run, and an image for none but those that have images.
+    fn takes(&self, entry: &ManifestEntry, contract: &Contract) -> bool {
+        !matches!(entry, ManifestEntry::Mcp { .. } | ManifestEntry::Native) && contract.platform.image.is_none()
     }
 
     /// Makes the artifact ready: compiles or pulls, from a cache if it can.

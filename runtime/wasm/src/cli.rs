@@ -1,7 +1,6 @@
 //! `wasi:cli` for the guest: arguments, environment, standard streams, exit.
 
 use bytes::Bytes;
-use env_contracts::Stdin;
 use glovebox_runtime::job::{Entry, Job};
 use wasmtime::component::Resource;
 use wasmtime_wasi::I32Exit;
@@ -33,24 +32,10 @@ impl Surroundings {
         match &job.entry {
             Entry::Tool { .. } | Entry::Export { .. } => Self { directory, ..Self::default() },
             Entry::Command { argv, stdin, env } => {
-                let input = match stdin {
-                    Stdin::Args => Bytes::copy_from_slice(job.args.as_bytes()),
-                    Stdin::Argument => argument(&job.args),
-                    Stdin::None => Bytes::new(),
-                };
+                let input = Bytes::from(stdin.bytes(&job.args));
                 Self { arguments: argv.clone(), environment: env.clone(), directory, input: Listener::new(input) }
             }
         }
-    }
-}
-
-/// The argument named `stdin`: a text as it stands, anything else as JSON.
-fn argument(args: &str) -> Bytes {
-    let mut args: serde_json::Value = serde_json::from_str(args).unwrap_or_default();
-    match args.get_mut("stdin").map(serde_json::Value::take) {
-        None | Some(serde_json::Value::Null) => Bytes::new(),
-        Some(serde_json::Value::String(text)) => text.into(),
-        Some(other) => other.to_string().into(),
     }
 }
 

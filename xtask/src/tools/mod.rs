@@ -1,4 +1,5 @@
-//! `cargo xtask tools`: the committed components and what they were built from.
+//! `cargo xtask tools`: the committed components, the supervisor of containers,
+//! and what they were built from.
 //!
 //! A fresh checkout needs no compiler for WASI: the shipped tools and the guests
 //! of the tests lie in `dist/` folders, each with an index that names source
@@ -7,6 +8,7 @@
 
 mod index;
 mod source;
+mod supervisor;
 mod toolchain;
 
 use std::path::PathBuf;
@@ -94,12 +96,12 @@ pub(crate) fn build(root: &Root) -> Result<()> {
         }
         index.write(&dist)?;
     }
-    Ok(())
+    supervisor::build(root)
 }
 
 /// Checks that the `dist` folders belong to the sources.
 pub(crate) fn check(root: &Root) -> Result<()> {
-    let mut faults = Vec::new();
+    let mut faults = supervisor::faults(root)?;
     let toolchain = Toolchain::present(root);
     for workspace in &WORKSPACES {
         let dist = workspace.dist(root);

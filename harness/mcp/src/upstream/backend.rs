@@ -115,7 +115,7 @@ impl Backend for UpstreamBackend {
         enforce::enforce(clause)
     }
 
-    fn takes(&self, entry: &ManifestEntry) -> bool {
+    fn takes(&self, entry: &ManifestEntry, _contract: &Contract) -> bool {
         matches!(entry, ManifestEntry::Mcp { .. })
     }
 

@@ -1,0 +1,176 @@
+//! What a tool changed in a folder that was copied in, brought to the folder.
+//!
+//! Everything came out before anything is touched. Each change goes to what was
+//! there when the folder was copied, or to nothing: what somebody else changed
+//! meanwhile stays theirs, and is told.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+
+use env_contracts::Notice;
+use glovebox_runtime::Hide;
+use glovebox_supervisor::{Laid, Left};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::folders::Copied;
+use crate::haul::{Haul, named};
+use crate::layout::{Stamp, Tree, open_beneath};
+
+/// What came of bringing changes to a folder.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// What is to be known besides.
+    pub(crate) notices: Vec<Notice>,
+    /// What was not brought, because somebody else changed it or it can't be.
+    pub(crate) refused: Vec<Vec<u8>>,
+    /// Bytes that were written.
+    pub(crate) bytes: u64,
+}
+
+/// Brings what changed to the folder that it was copied from.
+pub(crate) fn apply(copied: &Copied, tree: &Tree, haul: &Haul, staged: BorrowedFd<'_>) -> Applied {
+    let mut applied = Applied { notices: haul.notices("change-left-out"), ..Applied::default() };
+    let hide = Hide::new(&copied.hide).unwrap_or_default();
+    let mut target = Target { root: copied.dir.as_fd(), tree, hide, applied: &mut applied };
+    for (path, found) in &haul.found {
+        let done = match &found.what {
+            Laid::Folder if tree.entries.get(path).is_some_and(|stamp| stamp.folder) => Ok(()),
+            Laid::Folder => target.folder(path),
+            Laid::File => target.file(path, found.mode, staged),
+            Laid::Link(link) => target.link(path, link),
+        };
+        target.note(path, done);
+    }
+    // Where not all was looked at, what is missing may be there.
+    let whole = !haul.left_out.iter().any(|(left, _)| matches!(left, Left::Unreadable | Left::TooDeep | Left::TooMany));
+    if whole {
+        let odd: Vec<&[u8]> = haul.left_out.iter().map(|(_, path)| &path[..]).collect();
+        let there = |path: &[u8]| haul.found.contains_key(path) || haul.kept.contains(path) || odd.contains(&path);
+        // What lies in a folder comes before it.
+        for (path, stamp) in tree.entries.iter().rev().filter(|(path, _)| !there(path)) {
+            let done = target.remove(path, stamp);
+            target.note(path, done);
+        }
+    }
+    if !applied.refused.is_empty() {
+        let paths: Vec<&[u8]> = applied.refused.iter().map(|path| &path[..]).collect();
+        let message = format!("changes of `{}` were not brought out: {}", copied.guest, named(&paths));
+        applied.notices.push(Notice::new("change-refused", message));
+    }
+    applied
+}
+
+struct Target<'a> {
+    root: BorrowedFd<'a>,
+    tree: &'a Tree,
+    hide: Hide,
+    applied: &'a mut Applied,
+}
+
+impl Target<'_> {
+    fn note(&mut self, path: &[u8], done: Result<(), Errno>) {
+        if done.is_err() {
+            self.applied.refused.push(path.to_vec());
+        }
+    }
+
+    /// The folder that something lies in, and its name there, if what is there
+    /// now is what was there: or nothing, if nothing was.
+    fn place<'p>(&self, path: &'p [u8]) -> Result<(OwnedFd, &'p OsStr), Errno> {
+        // What does not exist for the tool can't be made by it either.
+        if self.hide.hides(OsStr::from_bytes(path)) {
+            return Err(Errno::ACCESS);
+        }
+        let (above, name) = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(at) => (&path[..at], &path[at + 1..]),
+            None => (&b""[..], path),
+        };
+        let above = open_beneath(self.root, above, OFlags::DIRECTORY | OFlags::RDONLY)?;
+        let name = OsStr::from_bytes(name);
+        let now = match rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Some(Stamp::of(&stat)),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(errno),
+        };
+        if now == self.tree.entries.get(path).copied() { Ok((above, name)) } else { Err(Errno::STALE) }
+    }
+
+    fn folder(&mut self, path: &[u8]) -> Result<(), Errno> {
+        let (above, name) = self.place(path)?;
+        if self.tree.entries.contains_key(path) {
+            rustix::fs::unlinkat(&above, name, AtFlags::empty())?;
+        }
+        rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o777))
+    }
+
+    /// A file's new content, beside it first: nobody ever finds half of it.
+    fn file(&mut self, path: &[u8], mode: u32, staged: BorrowedFd<'_>) -> Result<(), Errno> {
+        let (above, name) = self.place(path)?;
+        let from = open_beneath(staged, path, OFlags::RDONLY)?;
+        let own = self.tree.entries.get(path).map(|stamp| stamp.mode & 0o777);
+        // It runs if the tool's did; else a new file is as the user's umask has
+        // it, and a known one as it was.
+        let runs = if mode & 0o100 == 0 { 0 } else { 0o111 };
+        let mode = own.unwrap_or(0o666) & !0o111 | runs;
+        let beside = format!(".glovebox-{}", uuid::Uuid::new_v4().simple());
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let to = rustix::fs::openat(&above, &*beside, flags, Mode::from_raw_mode(mode))?;
+        let copied = std::io::copy(&mut File::from(from), &mut File::from(to.try_clone().map_err(|_| Errno::IO)?));
+        let finish = || -> Result<u64, Errno> {
+            let bytes = copied.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            if own.is_some() {
+                rustix::fs::fchmod(&to, Mode::from_raw_mode(mode))?;
+            }
+            if self.tree.entries.get(path).is_some_and(|stamp| stamp.folder) {
+                rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR)?;
+            }
+            rustix::fs::renameat(&above, &*beside, &above, name)?;
+            Ok(bytes)
+        };
+        match finish() {
+            Ok(bytes) => {
+                self.applied.bytes += bytes;
+                Ok(())
+            }
+            Err(errno) => {
+                let _ = rustix::fs::unlinkat(&above, &*beside, AtFlags::empty());
+                Err(errno)
+            }
+        }
+    }
+
+    /// A link that stays in the folder; one that leads out of it could lead
+    /// whoever follows it on this host.
+    fn link(&mut self, path: &[u8], link: &[u8]) -> Result<(), Errno> {
+        let depth = path.iter().filter(|byte| **byte == b'/').count();
+        let mut above = 0;
+        let inside = !link.is_empty()
+            && link[0] != b'/'
+            && !link.contains(&0)
+            && link.split(|byte| *byte == b'/').all(|part| {
+                above += usize::from(part == b"..");
+                above <= depth
+            });
+        if !inside {
+            return Err(Errno::ACCESS);
+        }
+        let (folder, name) = self.place(path)?;
+        if self.tree.entries.contains_key(path) {
+            rustix::fs::unlinkat(&folder, name, AtFlags::empty())?;
+        }
+        rustix::fs::symlinkat(OsStr::from_bytes(link), &folder, name)
+    }
+
+    fn remove(&mut self, path: &[u8], stamp: &Stamp) -> Result<(), Errno> {
+        let (above, name) = self.place(path)?;
+        let flags = if stamp.folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        rustix::fs::unlinkat(&above, name, flags)
+    }
+}
+
+#[cfg(test)]
+#[path = "changes_tests.rs"]
+mod tests;

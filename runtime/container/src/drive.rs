@@ -1,0 +1,170 @@
+//! One action in one container, from its making to its end.
+
+use std::time::{Duration, Instant};
+
+use bollard::Docker;
+use env_contracts::{Limits, Notice, Problem};
+use glovebox_runtime::job::{End, FrameSink, JobUsage, ToolFailure};
+use glovebox_runtime::{RunReport, Stop};
+
+use crate::engine::Engine;
+use crate::folders::Folders;
+use crate::ladder;
+use crate::layout::Tree;
+use crate::marks::Installation;
+use crate::prepare::prepare;
+use crate::session::Session;
+use crate::takeout::{Taken, take_out};
+use crate::watch::Run;
+
+/// How long a container may take to end after its last word.
+const LAST: Duration = Duration::from_secs(5);
+
+/// What is run.
+pub(crate) struct Errand {
+    pub(crate) action: String,
+    pub(crate) image: String,
+    pub(crate) runtime: Option<String>,
+    pub(crate) limits: Limits,
+    pub(crate) argv: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) cwd: String,
+    pub(crate) stdin: Vec<u8>,
+    pub(crate) folders: Folders,
+    /// Folders that the image wants volumes for: in memory as well.
+    pub(crate) volumes: Vec<String>,
+}
+
+impl Errand {
+    /// Whether something of it is to come out of the container.
+    fn leaves_something(&self) -> bool {
+        self.folders.outputs.is_some() || self.folders.copied.iter().any(|copied| copied.writable)
+    }
+}
+
+/// Removes its container whatever becomes of whoever holds it.
+pub(crate) struct Sandbox {
+    client: Docker,
+    pub(crate) id: String,
+    gone: bool,
+}
+
+impl Sandbox {
+    pub(crate) fn new(client: Docker, id: String) -> Self {
+        Self { client, id, gone: false }
+    }
+
+    async fn remove(mut self) -> Result<(), Problem> {
+        self.gone = true;
+        ladder::remove(&self.client, &self.id).await
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        if !self.gone
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (client, id) = (self.client.clone(), self.id.clone());
+            // What can't be removed now is swept later.
+            runtime.spawn(async move { ladder::remove(&client, &id).await });
+        }
+    }
+}
+
+/// A container that is as it should be, with everything in place.
+pub(crate) struct Prepared {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) session: Session,
+    /// What was copied in, for each folder that was.
+    pub(crate) trees: Vec<Tree>,
+}
+
+/// Executes. What goes wrong is in the report.
+pub(crate) async fn run(
+    engine: &Engine,
+    installation: &Installation,
+    mut errand: Errand,
+    sink: &mut dyn FrameSink,
+    stop: &Stop,
+) -> RunReport {
+    let began = Instant::now();
+    let mut usage = JobUsage::default();
+    errand.folders.private.extend(std::mem::take(&mut errand.volumes));
+    let prepared = tokio::select! {
+        prepared = Box::pin(prepare(engine, installation, &mut errand)) => prepared,
+        () = stop.requested() => return RunReport { end: End::Interrupted, usage, notices: Vec::new() },
+    };
+    let Prepared { sandbox, mut session, trees } = match prepared {
+        Ok(prepared) => prepared,
+        Err(problem) => return RunReport { end: End::Refused(problem), usage, notices: Vec::new() },
+    };
+    usage.setup = began.elapsed();
+    let started = Instant::now();
+    let mut run = Run::new(&errand, sink, stop);
+    let mut end = Box::pin(run.until_its_end(&mut session)).await;
+    if let Some(exited) = run.exited {
+        usage.cpu = Duration::from_micros(exited.cpu_us);
+        usage.memory_peak = exited.memory_peak;
+        usage.denied_storage = u64::from(exited.full.0) + u64::from(exited.full.1);
+        usage.denied_memory = exited.oom_kills;
+    }
+    usage.run = started.elapsed();
+    let (exited, taking_down) = (run.exited, Instant::now());
+    let mut notices = Vec::new();
+    match exited {
+        Some(exited) => {
+            let Taken { notices: more, bytes, conflict } =
+                Box::pin(take_out(installation, &errand, &trees, &mut session, is_its_own(&end))).await;
+            notices.extend(more);
+            usage.bytes_written = bytes;
+            let own = is_its_own(&end);
+            if let Some(message) = conflict {
+                end = End::Failed(ToolFailure { kind: "conflict".into(), message, retryable: true, details: None });
+            }
+            if own && let Some(other) = other_end(&sandbox, &mut session, exited.ended.exit_code()).await {
+                end = End::Violation(other);
+            }
+        }
+        None if errand.leaves_something() => {
+            let message = "the container ended before what the tool had made came out";
+            notices.push(Notice::new("outputs-lost", message));
+        }
+        None => {}
+    }
+    // Nobody reads any more, and so nobody may be attached.
+    drop(session);
+    if let Err(problem) = sandbox.remove().await {
+        notices.push(Notice::new(problem.code.as_str(), problem.message));
+    }
+    usage.teardown = taking_down.elapsed();
+    RunReport { end, usage, notices }
+}
+
+/// Whether the tool came to it by itself.
+fn is_its_own(end: &End) -> bool {
+    matches!(end, End::Exited { .. } | End::Trapped(_))
+}
+
+/// Lets the container end, and compares how it did with what was reported:
+/// what forged a report could not end PID 1 with it. `Some`: they differ.
+async fn other_end(sandbox: &Sandbox, session: &mut Session, reported: i32) -> Option<String> {
+    session.hang_up();
+    let ended = async {
+        while session.hear(|_| Ok(())).await.is_ok() {}
+        loop {
+            let seen = sandbox.client.inspect_container(&sandbox.id, None).await.ok()?;
+            let state = seen.state?;
+            if state.running == Some(false) {
+                return state.exit_code;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let code = tokio::time::timeout(LAST, ended).await;
+    match code {
+        Ok(Some(code)) if code == i64::from(reported) => None,
+        Ok(Some(code)) => Some(format!("the container ended with {code}, its supervisor said {reported}")),
+        Ok(None) | Err(_) => Some("the container did not end with its supervisor".into()),
+    }
+}

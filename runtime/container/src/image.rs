@@ -1,0 +1,147 @@
+//! Images: what a tool that is one has registered, and what the engine has.
+
+use std::collections::BTreeSet;
+
+use bollard::models::ImageInspect;
+use env_contracts::{Code, Digest, Problem};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Engine, QUICK, within};
+use crate::error::{is_missing, problem};
+
+/// The longest record.
+pub const MAX_RECORD: usize = 64 << 10;
+
+/// The version tag of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum RecordSchema {
+    /// The first.
+    #[serde(rename = "glovebox/image/v1")]
+    V1,
+}
+
+/// What is registered of an image: its digest, which names every byte of it.
+/// The tag that led there is for people; nothing looks it up again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageRecord {
+    schema: RecordSchema,
+    /// As it was named.
+    pub reference: String,
+    /// Its id: the sha256 of its configuration, which names its layers.
+    pub image: Digest,
+    /// Its architecture, as images spell it: `amd64`.
+    pub architecture: String,
+    /// What it would run by itself.
+    pub command: Vec<String>,
+    /// Its environment.
+    pub env: Vec<String>,
+    /// Where it begins.
+    pub workdir: String,
+}
+
+impl ImageRecord {
+    /// Its bytes, as they are registered.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).unwrap_or_else(|error| unreachable!("text and lists: {error}"))
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// `image-invalid`.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Problem> {
+        let bad =
+            |why: String| Problem::new(Code::ImageInvalid, format!("the record of an image can't be read: {why}"));
+        if bytes.len() > MAX_RECORD {
+            return Err(bad(format!("it has more than {MAX_RECORD} bytes")));
+        }
+        serde_json::from_slice(bytes).map_err(|error| bad(error.to_string()))
+    }
+}
+
+/// What an image brings that a container must not get by itself.
+pub(crate) struct Image {
+    /// Folders that it wants a volume of its own for.
+    pub(crate) volumes: BTreeSet<String>,
+}
+
+impl Engine {
+    /// Looks an image up that is on the engine already: by tag or by id.
+    ///
+    /// # Errors
+    /// `image-unknown`, `image-invalid` for one that can't run here, and the
+    /// engine's.
+    pub async fn find_image(&self, reference: &str) -> Result<ImageRecord, Problem> {
+        let seen = self.look_up(reference).await?;
+        let arch = seen.architecture.clone().unwrap_or_default();
+        let os = seen.os.clone().unwrap_or_default();
+        if os != "linux" || arch != host_arch() {
+            let message = format!("`{reference}` is an image for {os}/{arch}, and this host is linux/{}", host_arch());
+            return Err(Problem::new(Code::ImageInvalid, message).with_help("get the image for this host"));
+        }
+        let image = seen.id.as_deref().and_then(digest).ok_or_else(|| no_id(reference))?;
+        let config = seen.config.unwrap_or_default();
+        let mut command = config.entrypoint.unwrap_or_default();
+        command.extend(config.cmd.unwrap_or_default());
+        let record = ImageRecord {
+            schema: RecordSchema::V1,
+            reference: reference.to_owned(),
+            image,
+            architecture: arch,
+            command,
+            env: config.env.unwrap_or_default(),
+            workdir: config.working_dir.filter(|dir| dir.starts_with('/')).unwrap_or_else(|| "/".to_owned()),
+        };
+        // What it says of itself has no bounds of its own.
+        ImageRecord::from_bytes(&record.to_bytes())
+    }
+
+    /// Whether the image of this digest is here, and what it brings.
+    pub(crate) async fn have_image(&self, digest: &Digest) -> Result<Image, Problem> {
+        let seen = self.look_up(&id(digest)).await?;
+        if seen.id.as_deref().and_then(self::digest).as_ref() != Some(digest) {
+            return Err(no_id(&id(digest)));
+        }
+        let config = seen.config.unwrap_or_default();
+        Ok(Image { volumes: config.volumes.unwrap_or_default().into_iter().collect() })
+    }
+
+    async fn look_up(&self, reference: &str) -> Result<ImageInspect, Problem> {
+        let client = self.client().await?;
+        let doing = format!("looking for the image `{reference}`");
+        let seen = within(&doing, QUICK, async {
+            match client.inspect_image(reference).await {
+                Err(error) if is_missing(&error) => Ok(Err(error)),
+                other => other.map(Ok),
+            }
+        });
+        seen.await?.map_err(|error| Problem {
+            code: Code::ImageUnknown,
+            help: "bring it there (`docker pull`, `docker load`, `docker import`): nothing is pulled by itself".into(),
+            ..problem(&doing, &error)
+        })
+    }
+}
+
+/// An image's id as the engine takes it.
+pub(crate) fn id(digest: &Digest) -> String {
+    format!("sha256:{digest}")
+}
+
+fn digest(id: &str) -> Option<Digest> {
+    id.strip_prefix("sha256:")?.parse().ok()
+}
+
+fn no_id(reference: &str) -> Problem {
+    Problem::new(Code::ImageInvalid, format!("the engine names `{reference}` by no digest"))
+}
+
+/// This host's architecture, as images spell it.
+fn host_arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

@@ -1,0 +1,205 @@
+//! Copying a folder into a container: what lies in it, as of now.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+
+use env_contracts::{ByteSize, Code, Problem};
+use glovebox_runtime::Hide;
+use glovebox_supervisor::{Laid, Order, PIECE_MAX, Placing};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+
+use crate::folders::Copied;
+
+/// How many entries a folder that is copied may have: more take longer to copy
+/// than a tool should wait.
+const ENTRIES_MAX: u64 = 200_000;
+/// How deep folders are copied.
+const DEPTH_MAX: usize = 64;
+
+/// What something was when it was copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) folder: bool,
+    pub(crate) identity: (u64, u64),
+    size: i64,
+    modified: (i64, u64),
+    pub(crate) mode: u32,
+}
+
+impl Stamp {
+    pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
+        let folder = FileType::from_raw_mode(stat.st_mode).is_dir();
+        Self {
+            folder,
+            identity: (stat.st_dev, stat.st_ino),
+            // A folder's change with every entry; its entries have stamps.
+            size: if folder { 0 } else { stat.st_size },
+            modified: if folder { (0, 0) } else { (stat.st_mtime, stat.st_mtime_nsec) },
+            mode: stat.st_mode & 0o7777,
+        }
+    }
+}
+
+/// A folder, gone through: each path below it, as bytes, in an order in which
+/// it can be made.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) entries: BTreeMap<Vec<u8>, Stamp>,
+    links: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Bytes of its files, a page at the least for each entry.
+    pub(crate) bytes: u64,
+}
+
+/// Goes through a folder without what is hidden in it. Nothing is followed, no
+/// other file system is entered, and what is neither file, folder nor link is
+/// passed over.
+///
+/// # Errors
+/// `limit-hit` where there is more than may be copied, `workspace-unavailable`.
+pub(crate) fn look(copied: &Copied, most: u64) -> Result<Tree, Problem> {
+    let hide = Hide::new(&copied.hide).map_err(|message| Problem::new(Code::ContractInvalid, message))?;
+    let failed = |error: std::io::Error| {
+        Problem::new(Code::WorkspaceUnavailable, format!("the folder for `{}` can't be copied: {error}", copied.guest))
+    };
+    let root = copied.dir.try_clone().map_err(failed)?;
+    let device = rustix::fs::fstat(&root).map_err(|errno| failed(errno.into()))?.st_dev;
+    let mut tree = Tree { entries: BTreeMap::new(), links: BTreeMap::new(), bytes: 0 };
+    let mut open: Vec<(OwnedFd, Vec<u8>)> = vec![(root, Vec::new())];
+    while let Some((dir, path)) = open.pop() {
+        for entry in Dir::read_from(&dir).map_err(|errno| failed(errno.into()))? {
+            let entry = entry.map_err(|errno| failed(errno.into()))?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let path = joined(&path, name.to_bytes());
+            if hide.hides(OsStr::from_bytes(&path)) {
+                continue;
+            }
+            // Gone since: not there.
+            let Ok(stat) = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory if stat.st_dev == device && depth(&path) < DEPTH_MAX => {
+                    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+                    let Ok(below) = rustix::fs::openat(&dir, name, flags, Mode::empty()) else { continue };
+                    open.push((below, path.clone()));
+                }
+                FileType::RegularFile if stat.st_dev == device => {
+                    tree.bytes += u64::try_from(stat.st_size).unwrap_or(0);
+                }
+                FileType::Symlink => {
+                    let Ok(target) = rustix::fs::readlinkat(&dir, name, Vec::new()) else { continue };
+                    tree.links.insert(path.clone(), target.into_bytes());
+                }
+                _ => continue,
+            }
+            tree.bytes += 4096;
+            tree.entries.insert(path, Stamp::of(&stat));
+            let count = tree.entries.len() as u64;
+            if count > ENTRIES_MAX || tree.bytes > most {
+                let message = format!(
+                    "the folder for `{}` is copied into the container's memory, and has more than {} or {ENTRIES_MAX} entries",
+                    copied.guest,
+                    ByteSize(most)
+                );
+                return Err(Problem::new(Code::LimitHit, message).with_help(
+                    "give it a smaller folder, raise `limits.memory`, or mount it with `access = \"read\"` and `hide = []`: \
+                     then it is shown and not copied",
+                ));
+            }
+        }
+    }
+    Ok(tree)
+}
+
+/// Says what to lay out for it, piece by piece.
+///
+/// # Errors
+/// `workspace-unavailable` where something can't be read any more.
+pub(crate) fn lay(copied: &Copied, tree: &Tree, mut say: impl FnMut(Order<'_>) -> bool) -> Result<(), Problem> {
+    let failed = |path: &[u8], error: std::io::Error| {
+        let path = String::from_utf8_lossy(path).escape_debug().to_string();
+        Problem::new(Code::WorkspaceUnavailable, format!("`{path}` can't be copied into the container: {error}"))
+    };
+    for (path, stamp) in &tree.entries {
+        let what = match tree.links.get(path) {
+            Some(target) => Laid::Link(target.clone()),
+            None if stamp.folder => Laid::Folder,
+            None => Laid::File,
+        };
+        // Who owns it reads it; what may not be changed can't be by accident.
+        let mode = match (stamp.folder, copied.writable) {
+            (true, true) => 0o700,
+            (true, false) => 0o500,
+            (false, true) => 0o600 | (stamp.mode & 0o100),
+            (false, false) => 0o400 | (stamp.mode & 0o100),
+        };
+        let file = what == Laid::File;
+        let place = joined(copied.guest.as_bytes(), path);
+        if !say(Order::Place(Placing { path: place, mode, what })) {
+            return Ok(());
+        }
+        if !file {
+            continue;
+        }
+        let mut content = content(copied, path, stamp).map_err(|error| failed(path, error))?;
+        let mut piece = vec![0; PIECE_MAX];
+        loop {
+            match content.read(&mut piece).map_err(|error| failed(path, error))? {
+                0 => break,
+                count if !say(Order::Content(&piece[..count])) => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a file: those that were sealed, under whichever of its names.
+fn content(copied: &Copied, path: &[u8], stamp: &Stamp) -> std::io::Result<File> {
+    let own = |file: &&glovebox_runtime::bind::BoundFile| {
+        file.path.as_bytes() == path || file.spelled.as_bytes() == path || file.identity == stamp.identity
+    };
+    if let Some(sealed) = copied.sealed.iter().find(own) {
+        // A descriptor of its own place: it is read from the start each time.
+        let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&sealed.content));
+        return Ok(File::from(rustix::fs::open(again, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?));
+    }
+    Ok(open_beneath(copied.dir.as_fd(), path, OFlags::RDONLY | OFlags::NONBLOCK)?.into())
+}
+
+/// Opens what lies beneath a folder, through no link.
+pub(crate) fn open_beneath(
+    dir: std::os::fd::BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+) -> Result<OwnedFd, rustix::io::Errno> {
+    let resolve =
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+    let path = if path.is_empty() { b"." } else { path };
+    rustix::fs::openat2(
+        dir,
+        OsStr::from_bytes(path),
+        flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        Mode::empty(),
+        resolve,
+    )
+}
+
+/// A path below another.
+pub(crate) fn joined(path: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut out = path.to_vec();
+    if !out.is_empty() {
+        out.push(b'/');
+    }
+    out.extend_from_slice(name);
+    out
+}
+
+fn depth(path: &[u8]) -> usize {
+    path.iter().filter(|byte| **byte == b'/').count()
+}

@@ -1,0 +1,128 @@
+//! What comes out of a container when its tool has ended.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use env_contracts::Notice;
+use glovebox_supervisor::{FrameError, Order, Report};
+use rustix::fs::{Mode, OFlags};
+
+use crate::changes::{self, Applied};
+use crate::drive::Errand;
+use crate::folders::Copied;
+use crate::haul::{Haul, HaulError};
+use crate::layout::Tree;
+use crate::marks::Installation;
+use crate::session::{Over, Session};
+
+/// How long copying out may stand still.
+const STANDSTILL: Duration = Duration::from_secs(30);
+
+/// What came out.
+#[derive(Default)]
+pub(crate) struct Taken {
+    /// What is to be known of it.
+    pub(crate) notices: Vec<Notice>,
+    /// Bytes that were written to folders of the user's.
+    pub(crate) bytes: u64,
+    /// Why not all changes were brought out, if they were not.
+    pub(crate) conflict: Option<String>,
+}
+
+/// Brings out what the tool made: its outputs whatever its end was, its changes
+/// of folders if that was its own.
+pub(crate) async fn take_out(
+    installation: &Installation,
+    errand: &Errand,
+    trees: &[Tree],
+    session: &mut Session,
+    own_end: bool,
+) -> Taken {
+    let mut taken = Taken::default();
+    let most = errand.limits.storage.unwrap_or_default().0;
+    if let Some((guest, outputs)) = &errand.folders.outputs {
+        match outputs_into(guest, outputs, session, most).await {
+            Ok(haul) => taken.notices.extend(haul.notices("output-skipped")),
+            Err(why) => taken.notices.push(Notice::new("outputs-lost", format!("not all outputs came out: {why}"))),
+        }
+    }
+    for (copied, tree) in errand.folders.copied.iter().zip(trees).filter(|(copied, _)| copied.writable) {
+        let guest = &copied.guest;
+        if !own_end {
+            let message = format!("`{guest}` is as it was: the tool did not come to its own end");
+            taken.notices.push(Notice::new("changes-dropped", message));
+            continue;
+        }
+        let most = most.saturating_add(tree.bytes);
+        let why = match bring(installation, errand, copied, tree, session, most).await {
+            Ok(applied) => {
+                taken.bytes += applied.bytes;
+                taken.notices.extend(applied.notices);
+                let refused = "somebody else changed them meanwhile, or a tool may not make them";
+                (!applied.refused.is_empty()).then(|| refused.to_owned())
+            }
+            Err(why) => Some(why),
+        };
+        if let Some(why) = why {
+            taken.conflict = Some(format!("changes of `{guest}` were not all brought out: {why}"));
+        }
+    }
+    taken
+}
+
+async fn outputs_into(guest: &str, outputs: &OwnedFd, session: &mut Session, most: u64) -> Result<Haul, String> {
+    let root = outputs.try_clone().map_err(|error| error.to_string())?;
+    haul(session, Order::Collect(guest.to_owned()), Haul::new(root, most)).await
+}
+
+/// Everything comes out before anything is touched.
+async fn bring(
+    installation: &Installation,
+    errand: &Errand,
+    copied: &Copied,
+    tree: &Tree,
+    session: &mut Session,
+    most: u64,
+) -> Result<Applied, String> {
+    let scratch = installation.scratch(&errand.action).map_err(|error| error.to_string())?;
+    let staged = open(scratch.path())?;
+    let into = Haul::new(open(scratch.path())?, most);
+    let haul = haul(session, Order::CollectChanges(copied.guest.clone()), into).await?;
+    Ok(changes::apply(copied, tree, &haul, staged.as_fd()))
+}
+
+fn open(folder: &Path) -> Result<OwnedFd, String> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::empty()).map_err(|errno| errno.to_string())
+}
+
+/// Hears a folder out.
+async fn haul(session: &mut Session, order: Order<'_>, mut haul: Haul) -> Result<Haul, String> {
+    if !session.orders().say_at_once(&order).await {
+        return Err("the container's supervisor does not listen".into());
+    }
+    let mut failed: Option<HaulError> = None;
+    while !haul.is_done() {
+        let heard = session.hear(|report| match report {
+            // Answers to what was asked before.
+            Report::Pong(_) => Ok(()),
+            report => haul.take(report).map_err(|error| {
+                failed = Some(error);
+                FrameError("what comes out can't be taken")
+            }),
+        });
+        match tokio::time::timeout(STANDSTILL, heard).await {
+            Ok(Ok(())) => {}
+            Ok(Err(over)) => {
+                return Err(match (failed, over) {
+                    (Some(error), _) => error.to_string(),
+                    (None, Over::Broken(error)) => error.to_string(),
+                    (None, Over::Ended) => "the container ended".into(),
+                });
+            }
+            Err(_) => return Err("it stands still".into()),
+        }
+    }
+    Ok(haul)
+}
