@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use env_contracts::{ByteSize, Code, Name, Observation, Problem, Profiles, Span};
 use glovebox_artifacts::ArtifactStore;
+use glovebox_container::{ContainerBackend, Containers, Socket};
 use glovebox_mcp::upstream::UpstreamBackend;
 use glovebox_plane::{
-    ActionService, LivePolicy, Operator, OperatorSource, Parts, PolicySource, Registry, Settings, Submitted,
+    ActionService, Builtin, LivePolicy, Operator, OperatorSource, Parts, PolicySource, Registry, Settings, Submitted,
     TimeOrderedIds,
 };
 use glovebox_runtime::{Admission, Backend, Budgets, Runtime, SystemClock};
@@ -33,6 +34,13 @@ pub(crate) const TENANT: &str = "local";
 /// The registry of this state folder.
 pub(crate) fn registry(places: &Places) -> Registry {
     Registry::new(places.tools(), builtin::all())
+}
+
+/// The same with one tool more, which only this process has.
+pub(crate) fn registry_with(places: &Places, tool: Builtin) -> Registry {
+    let mut tools = builtin::all();
+    tools.push(tool);
+    Registry::new(places.tools(), tools)
 }
 
 /// The artifacts of this state folder.
@@ -61,9 +69,38 @@ pub(crate) fn upstream() -> UpstreamBackend {
     UpstreamBackend::new(Arc::new(Ways::of_this_host()))
 }
 
+/// The containers of this state folder. Nothing is asked of an engine yet.
+///
+/// # Errors
+/// `config-invalid` for an engine that is not behind a Unix socket.
+pub(crate) fn containers(config: &Config, places: &Places) -> Result<Arc<Containers>, Problem> {
+    let named = config.entry("container.socket").0;
+    let socket = if named.is_empty() {
+        let host = std::env::var("DOCKER_HOST").ok();
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        Socket::find(host.as_deref(), runtime.as_deref())?
+    } else {
+        Socket::at(named)
+    };
+    Ok(Arc::new(Containers::new(socket, places.containers())))
+}
+
+/// The backend for images.
+///
+/// # Errors
+/// As of [`containers`].
+pub(crate) fn container(config: &Config, places: &Places) -> Result<ContainerBackend, Problem> {
+    Ok(ContainerBackend::new(containers(config, places)?))
+}
+
 /// All backends of this host.
 fn backends(config: &Config, places: &Places, slots: u32) -> Result<Vec<Arc<dyn Backend>>, Problem> {
-    Ok(vec![Arc::new(wasm(config, places, slots)?), Arc::new(upstream())])
+    let mut backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, places, slots)?), Arc::new(upstream())];
+    // An engine that can't be spoken to is missed by whoever needs one.
+    if let Ok(container) = container(config, places) {
+        backends.push(Arc::new(container));
+    }
+    Ok(backends)
 }
 
 /// What compiles and adapts strangers' components: this program, started anew.
@@ -88,6 +125,19 @@ fn compile_limits(config: &Config) -> CompileLimits {
 pub(crate) fn service(config: &Config, slots: u32) -> Result<ActionService, Problem> {
     let places = Places::of(config);
     let registry = registry(&places);
+    service_of(config, places, registry, slots)
+}
+
+/// The same with these tools.
+///
+/// # Errors
+/// Those of the parts.
+pub(crate) fn service_of(
+    config: &Config,
+    places: Places,
+    registry: Registry,
+    slots: u32,
+) -> Result<ActionService, Problem> {
     places.make()?;
     places.set_aside();
     let policy = policy(config, &places, &registry)?;

@@ -112,6 +112,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
     }
     match cli.command {
         Command::Run(args) => commands::run::run(&args, &config),
+        Command::Exec(args) => commands::exec::run(&args, &config),
         Command::Action(command) => commands::action::run(command, &config),
         Command::Approvals(command) => commands::approvals::run(command, &config),
         Command::Grants(command) => commands::grants::run(command, &config),

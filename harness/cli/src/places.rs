@@ -43,6 +43,11 @@ impl Places {
         self.state.join("compiled")
     }
 
+    /// What is kept of containers: who asked for which.
+    pub(crate) fn containers(&self) -> PathBuf {
+        self.state.join("containers")
+    }
+
     /// Folders of runs.
     pub(crate) fn runs(&self) -> PathBuf {
         self.state.join("run")

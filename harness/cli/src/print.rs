@@ -1,6 +1,6 @@
 //! Observations and problems for people.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
@@ -202,7 +202,18 @@ pub(crate) fn json(value: &impl serde::Serialize) -> std::io::Result<()> {
 /// # Errors
 /// The stream's, such as a closed pipe.
 pub(crate) fn bytes(bytes: &[u8]) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    write_bytes(std::io::stdout().lock(), bytes)
+}
+
+/// The same, to standard error.
+///
+/// # Errors
+/// The stream's.
+pub(crate) fn error_bytes(bytes: &[u8]) -> std::io::Result<()> {
+    write_bytes(std::io::stderr().lock(), bytes)
+}
+
+fn write_bytes(mut out: impl std::io::Write + std::io::IsTerminal, bytes: &[u8]) -> std::io::Result<()> {
     if out.is_terminal() {
         out.write_all(escaped(&String::from_utf8_lossy(bytes)).as_bytes())?;
     } else {

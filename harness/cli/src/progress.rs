@@ -16,8 +16,8 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How often the line on a terminal is drawn again.
 const REDRAW: Duration = Duration::from_millis(500);
 
-/// What stands for "nothing to say".
-const HUSH: &str = "\0";
+/// What stands for "nothing to say": something else is on the terminal.
+pub(crate) const HUSH: &str = "\0";
 
 /// A thread that draws. It says nothing about what is over within a second.
 pub(crate) struct Progress {

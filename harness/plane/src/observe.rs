@@ -60,6 +60,9 @@ impl From<Problem> for Refusal {
             | Code::ComponentExports
             | Code::ComponentInvalid
             | Code::ComponentTooLarge
+            | Code::ImageUnknown
+            | Code::ImageInvalid
+            | Code::ImageCommand
             | Code::CompileFailed => OutcomeKind::ContractUnsatisfied,
             _ => OutcomeKind::BackendError,
         };

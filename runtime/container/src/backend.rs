@@ -9,12 +9,11 @@ use glovebox_runtime::{
     read_plain,
 };
 
+use crate::containers::Containers;
 use crate::drive::{self, Errand};
 use crate::enforce::enforce;
-use crate::engine::Engine;
 use crate::folders::{Folders, HOME};
 use crate::image::{self, ImageRecord, MAX_RECORD};
-use crate::marks::Installation;
 
 /// Where a tool begins, if it has it.
 const WORKSPACE: &str = "/workspace";
@@ -23,8 +22,9 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// Executes images, each action in a container of its own.
 pub struct ContainerBackend {
-    engine: Arc<Engine>,
-    installation: Arc<Installation>,
+    containers: Arc<Containers>,
+    /// What was left behind is taken away before the first container.
+    swept: tokio::sync::OnceCell<()>,
 }
 
 /// An image that is there.
@@ -35,10 +35,10 @@ struct Ready {
 }
 
 impl ContainerBackend {
-    /// On this engine, for this state folder. Nothing is asked of the engine
+    /// With the containers of a state folder. Nothing is asked of the engine
     /// until an action needs it.
-    pub fn new(engine: Arc<Engine>, installation: Arc<Installation>) -> Self {
-        Self { engine, installation }
+    pub fn new(containers: Arc<Containers>) -> Self {
+        Self { containers, swept: tokio::sync::OnceCell::new() }
     }
 
     /// What makes an image ready: its record is what was registered, and the
@@ -61,7 +61,7 @@ impl ContainerBackend {
             return Err(Problem::new(Code::ImageInvalid, message).with_help("register the image again"));
         }
         if let Some(runtime) = &contract.platform.runtime {
-            let facts = self.engine.facts().await?;
+            let facts = self.containers.engine().facts().await?;
             if !facts.runtimes.iter().any(|known| known == runtime.as_str()) {
                 let message = format!("the container engine has no runtime `{runtime}`");
                 let known = facts.runtimes.join(", ");
@@ -69,7 +69,9 @@ impl ContainerBackend {
                     .with_help(format!("add it to the engine's configuration; it has {known}")));
             }
         }
-        let there = self.engine.have_image(&record.image).await?;
+        let there = self.containers.engine().have_image(&record.image).await?;
+        // Whatever comes of it: `gc` tells what could not be taken away.
+        self.swept.get_or_init(async || drop(self.containers.sweep(false).await)).await;
         let evidence =
             Evidence { subject: format!("image:{}", record.reference), sha256: record.image.clone(), size: None };
         Ok(Ready { record, volumes: there.volumes.into_iter().collect(), evidence })
@@ -156,8 +158,12 @@ impl Backend for ContainerBackend {
                 Ok(errand) => errand,
                 Err(problem) => return refused(End::Refused(problem)),
             };
+            let installation = match self.containers.installation() {
+                Ok(installation) => installation,
+                Err(problem) => return refused(End::Refused(problem)),
+            };
             let Ports { mut frames, stop } = ports;
-            Box::pin(drive::run(&self.engine, &self.installation, errand, &mut *frames, &stop)).await
+            Box::pin(drive::run(self.containers.engine(), installation, errand, &mut *frames, &stop)).await
         })
     }
 }

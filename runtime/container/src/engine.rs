@@ -80,7 +80,7 @@ pub struct Engine {
 
 impl Engine {
     /// The engine behind a socket. Nothing is asked yet.
-    pub fn new(socket: Socket) -> Self {
+    pub(crate) fn new(socket: Socket) -> Self {
         Self { socket, client: OnceCell::new() }
     }
 

@@ -68,11 +68,7 @@ pub(crate) struct Image {
 
 impl Engine {
     /// Looks an image up that is on the engine already: by tag or by id.
-    ///
-    /// # Errors
-    /// `image-unknown`, `image-invalid` for one that can't run here, and the
-    /// engine's.
-    pub async fn find_image(&self, reference: &str) -> Result<ImageRecord, Problem> {
+    pub(crate) async fn find_image(&self, reference: &str) -> Result<ImageRecord, Problem> {
         let seen = self.look_up(reference).await?;
         let arch = seen.architecture.clone().unwrap_or_default();
         let os = seen.os.clone().unwrap_or_default();

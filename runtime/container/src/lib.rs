@@ -12,6 +12,7 @@
 mod applied;
 mod backend;
 mod changes;
+mod containers;
 mod drive;
 mod enforce;
 mod engine;
@@ -31,6 +32,7 @@ mod takeout;
 mod watch;
 
 pub use backend::ContainerBackend;
+pub use containers::Containers;
 pub use engine::{Engine, Facts, Socket};
 pub use image::{ImageRecord, MAX_RECORD};
-pub use marks::{Installation, Left, Swept};
+pub use marks::{Left, Swept};

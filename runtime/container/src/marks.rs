@@ -27,7 +27,7 @@ const ACTION: &str = "dev.glovebox.action";
 
 /// A state folder as containers know it, and this process in it.
 #[derive(Debug)]
-pub struct Installation {
+pub(crate) struct Installation {
     folder: PathBuf,
     id: String,
     process: String,
@@ -58,7 +58,7 @@ impl Installation {
     ///
     /// # Errors
     /// `state-unavailable`, `disk-full`.
-    pub fn open(folder: &Path) -> Result<Self, Problem> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, Problem> {
         let failed = |error: std::io::Error| {
             io_problem(&format!("cannot use `{}`", folder.display()), Code::StateUnavailable, &error)
         };
@@ -101,7 +101,7 @@ impl Installation {
     ///
     /// # Errors
     /// `backend-unavailable` where the engine does not answer.
-    pub async fn sweep(&self, engine: &Engine, dry_run: bool) -> Result<Swept, Problem> {
+    pub(crate) async fn sweep(&self, engine: &Engine, dry_run: bool) -> Result<Swept, Problem> {
         let client = engine.client().await?;
         let mine = format!("{INSTALLATION}={}", self.id);
         let filters = HashMap::from([("label".to_owned(), vec![mine])]);

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod exec;
 mod hook;
 mod loops;
 mod mcp;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use exec::*;
 pub(crate) use hook::*;
 pub(crate) use loops::*;
 pub(crate) use mcp::*;
@@ -57,6 +59,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a tool and print its Observation.
     Run(Box<RunArgs>),
+    /// Run a command in a container image.
+    #[command(
+        after_help = "Examples:\n  glovebox exec --image debian:12 -- cat /etc/os-release\n  glovebox exec --image python:3 --workspace . -- python3 -m unittest\n  glovebox exec --image busybox --workspace ./docs:read --limits wall=30s,memory=128MiB -- grep -rn TODO ."
+    )]
+    Exec(Box<ExecArgs>),
     /// Register tools and look at them.
     #[command(
         subcommand,
@@ -186,6 +193,7 @@ impl Command {
     pub(crate) fn path(&self) -> &'static str {
         match self {
             Self::Run(_) => "run",
+            Self::Exec(_) => "exec",
             Self::Tool(command) => command.path(),
             Self::Action(command) => command.path(),
             Self::Approvals(command) => command.path(),
@@ -223,6 +231,7 @@ impl Command {
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::Run(args) => args.json,
+            Self::Exec(args) => args.json,
             Self::Tool(command) => command.json(),
             Self::Action(command) => command.json(),
             Self::Approvals(command) => command.json(),

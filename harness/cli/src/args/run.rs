@@ -71,7 +71,7 @@ pub(crate) struct CallArgs {
 
 /// Who asks, and in which context. The caller of the command sets it: it is
 /// the channel, and what a model writes does not come here.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct ContextArgs {
     /// The agent that asks: NAME or NAME@VERSION. Absent: the user does.
     #[arg(long, value_name = "AGENT")]

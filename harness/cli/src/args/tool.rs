@@ -7,13 +7,13 @@ use env_contracts::CapabilityRef;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolCommand {
-    /// Register a component, or the tools of an MCP server. A component's
+    /// Register a component, a container image, or the tools of an MCP server. A component's
     /// manifest is FILE's sibling `tool.toml`, or the one named; without any, a
     /// command gets one that is printed, and so does each function that the
     /// component exports with types of its own. A server's tools are registered
     /// as it describes them now; what it says otherwise later is asked about.
     #[command(
-        after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter\n  glovebox tool add ./calc.wasm --export add --name calc.add\n  glovebox tool add --mcp-http https://mcp.example.com/mcp --name example --bearer-file token.txt"
+        after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter\n  glovebox tool add ./calc.wasm --export add --name calc.add\n  glovebox tool add --image debian:12 --manifest tool.toml\n  glovebox tool add --mcp-http https://mcp.example.com/mcp --name example --bearer-file token.txt"
     )]
     Add(ToolAddArgs),
     /// List what is registered.
@@ -77,8 +77,15 @@ pub(crate) enum ToolCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ToolAddArgs {
     /// The component, or a preview 1 module.
-    #[arg(required_unless_present_any = ["mcp_http", "mcp_stdio"], conflicts_with_all = ["mcp_http", "mcp_stdio"])]
+    #[arg(
+        required_unless_present_any = ["image", "mcp_http", "mcp_stdio"],
+        conflicts_with_all = ["image", "mcp_http", "mcp_stdio"]
+    )]
     pub(crate) file: Option<PathBuf>,
+    /// A container image that the engine has: a tag or an id. It is registered
+    /// under its digest; the tag is not followed again.
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["mcp_http", "mcp_stdio", "export"])]
+    pub(crate) image: Option<String>,
     /// The endpoint of an MCP server that speaks Streamable HTTP. All that it
     /// offers is registered.
     #[arg(

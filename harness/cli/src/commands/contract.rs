@@ -21,7 +21,8 @@ pub(crate) fn run(command: ContractCommand, config: &Config) -> Result<ExitCode,
     let contract = read(&file)?;
     let places = Places::of(config);
     places.make()?;
-    let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(house::wasm(config, &places, 1)?)];
+    let backends: Vec<Arc<dyn Backend>> =
+        vec![Arc::new(house::wasm(config, &places, 1)?), Arc::new(house::container(config, &places)?)];
     let report = report(&contract, config, &backends)?;
     let code = if report.satisfiable { 0 } else { Code::ContractUnsatisfied.exit_code() };
     printed(if json { print::json(&report) } else { shown(&report) }, code)

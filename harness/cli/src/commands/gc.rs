@@ -30,6 +30,7 @@ pub(crate) fn run(args: &GcArgs, config: &Config) -> Result<ExitCode, Problem> {
         runs: bind::sweep(&places.runs(), args.dry_run)?,
         kept: bind::expire(&places.kept(), config.get::<Span>("artifacts.max_age").0, SystemClock.now(), args.dry_run)?,
         leftovers: leftovers(config, &places, args.dry_run)?,
+        containers: containers(config, &places, args.dry_run)?,
     };
     printed(if args.json { print::json(&swept) } else { swept.print() }, 0)
 }
@@ -44,6 +45,8 @@ struct Swept {
     /// Scratch folders that a contract wanted kept, and that are old now.
     kept: Vec<PathBuf>,
     leftovers: Vec<Dropped>,
+    /// Containers of processes that are gone.
+    containers: glovebox_container::Swept,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,6 +90,17 @@ fn compiled(config: &Config, places: &Places, dry_run: bool) -> Result<Vec<Dropp
         dropped.push(Dropped { name: entry.component, bytes: entry.size });
     }
     Ok(dropped)
+}
+
+/// Containers of processes that are gone. An engine that does not answer keeps
+/// nothing else from being cleaned.
+fn containers(config: &Config, places: &Places, dry_run: bool) -> Result<glovebox_container::Swept, Problem> {
+    let containers = house::containers(config, places)?;
+    let swept = house::tokio_runtime()?.block_on(containers.sweep(dry_run));
+    Ok(swept.unwrap_or_else(|problem| {
+        print::problem(&problem);
+        glovebox_container::Swept::default()
+    }))
 }
 
 /// Half-written files of processes that are gone: nobody wrote to them for
@@ -188,6 +202,12 @@ impl Swept {
         }
         for file in &self.leftovers {
             writeln!(out, "{verb}  {}  {} bytes", escaped_line(&file.name), file.bytes)?;
+        }
+        for container in &self.containers.gone {
+            writeln!(out, "{verb}  container {container}")?;
+        }
+        for left in &self.containers.left {
+            writeln!(out, "note: container {}: {}", left.container, escaped_line(&left.why))?;
         }
         let compiled: u64 = self.compiled.iter().map(|entry| entry.bytes).sum();
         let left: u64 = self.leftovers.iter().map(|file| file.bytes).sum::<u64>() + artifacts.leftover_bytes;

@@ -127,6 +127,11 @@ async fn interrupt(stop: Stop) {
 }
 
 impl Answer {
+    /// What became of it.
+    pub(super) fn into_submitted(self) -> Submitted {
+        self.0
+    }
+
     /// Prints it, and says how the command ends.
     pub(super) fn print(&self, json: bool, raw: bool, service: &ActionService) -> Result<ExitCode, Problem> {
         let observation = match &self.0 {

@@ -81,6 +81,7 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
         // Once nothing can stop it any more: whoever reads this takes it for up.
         let _note = Note::leave(places.serving(), &found)?;
         let _ = anstream::stderr().lock().write_all(greeting.as_bytes());
+        tokio::spawn(keep_clean(house::containers(&config, &places).ok()));
         let needed = args.for_agents.then(|| tenants.clone());
         let ending = async {
             tokio::select! {
@@ -93,6 +94,20 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
     runtime.shutdown_background();
     served?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How often containers are looked for that a process left which is gone.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// Takes away what other processes of this state folder left, for as long as
+/// this one lives. What can't be now can be the next time; `gc` tells why.
+async fn keep_clean(containers: Option<Arc<glovebox_container::Containers>>) {
+    let Some(containers) = containers else { return };
+    let mut ticks = tokio::time::interval(SWEEP);
+    loop {
+        ticks.tick().await;
+        let _ = containers.sweep(false).await;
+    }
 }
 
 /// How the server behaves.

@@ -12,7 +12,7 @@ use env_contracts::{
     Contract, DerivedEffects, Digest, ManifestEntry, Name, Notice, Plan, Principal, Problem, ResultFormat, Stdin,
 };
 use futures_util::StreamExt as _;
-use glovebox_container::{ContainerBackend, Engine, ImageRecord, Installation, Socket};
+use glovebox_container::{ContainerBackend, Containers, ImageRecord, Socket};
 use glovebox_runtime::bind::{Binding, PathArgument, RunDir, bind};
 use glovebox_runtime::job::{End, Frame, FrameSink, JobUsage};
 use glovebox_runtime::{
@@ -45,8 +45,7 @@ pub(crate) fn engine_is_here() -> bool {
 /// A folder of ours, an engine, an image.
 pub(crate) struct Ground {
     pub(crate) folder: tempfile::TempDir,
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) installation: Arc<Installation>,
+    pub(crate) containers: Arc<Containers>,
     pub(crate) image: ImageRecord,
     pub(crate) docker: Docker,
 }
@@ -59,18 +58,17 @@ pub(crate) fn socket() -> Socket {
 impl Ground {
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let engine = Arc::new(Engine::new(socket()));
-        let installation = Arc::new(Installation::open(&folder.path().join("containers")).unwrap());
+        let containers = Arc::new(Containers::new(socket(), folder.path().join("containers")));
         let address = socket().path().display().to_string();
         let docker = Docker::connect_with_unix(&address, 60, API_DEFAULT_VERSION).unwrap();
         let docker = docker.negotiate_version().await.unwrap();
-        let image = image(&docker, &engine).await;
-        Self { folder, engine, installation, image, docker }
+        let image = image(&docker, &containers).await;
+        Self { folder, containers, image, docker }
     }
 
     /// Another process of the same state folder, as far as containers know.
-    pub(crate) fn sibling(&self) -> Arc<Installation> {
-        Arc::new(Installation::open(&self.folder.path().join("containers")).unwrap())
+    pub(crate) fn sibling(&self) -> Arc<Containers> {
+        Arc::new(Containers::new(socket(), self.folder.path().join("containers")))
     }
 
     pub(crate) fn act(&self, script: &str) -> Act<'_> {
@@ -87,19 +85,20 @@ impl Ground {
     }
 
     fn installation_label(&self) -> String {
-        let id = fs_err::read_to_string(self.folder.path().join("containers/installation")).unwrap();
+        // None before the first container.
+        let id = fs_err::read_to_string(self.folder.path().join("containers/installation")).unwrap_or_default();
         format!("dev.glovebox.installation={id}")
     }
 }
 
 /// The tests' image, made once: a static busybox and nothing else.
-async fn image(docker: &Docker, engine: &Engine) -> ImageRecord {
+async fn image(docker: &Docker, containers: &Containers) -> ImageRecord {
     static MADE: OnceCell<()> = OnceCell::const_new();
     MADE.get_or_init(|| async {
         import(docker, IMAGE, &[]).await;
     })
     .await;
-    engine.find_image(IMAGE).await.unwrap()
+    containers.find_image(IMAGE).await.unwrap()
 }
 
 /// Imports an image of busybox, with changes as a Dockerfile spells them.
@@ -180,7 +179,7 @@ pub(crate) struct Act<'a> {
     pub(crate) stop: Stop,
     pub(crate) heard: Arc<Mutex<Heard>>,
     image: ImageRecord,
-    installation: Arc<Installation>,
+    containers: Arc<Containers>,
 }
 
 /// What a tool said.
@@ -231,7 +230,7 @@ impl<'a> Act<'a> {
             stop: Stop::default(),
             heard: Arc::default(),
             image: ground.image.clone(),
-            installation: ground.installation.clone(),
+            containers: ground.containers.clone(),
         }
     }
 
@@ -246,8 +245,8 @@ impl<'a> Act<'a> {
         self
     }
 
-    pub(crate) fn by(mut self, installation: Arc<Installation>) -> Self {
-        self.installation = installation;
+    pub(crate) fn by(mut self, containers: Arc<Containers>) -> Self {
+        self.containers = containers;
         self
     }
 
@@ -302,7 +301,7 @@ impl<'a> Act<'a> {
             self.image.image, self.contract
         );
         let contract = Contract::from_toml(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        let backend = Arc::new(ContainerBackend::new(self.ground.engine.clone(), self.installation.clone()));
+        let backend = Arc::new(ContainerBackend::new(self.containers));
         let (contract, _) = enforcement_report(&*backend, &contract)?;
         let bytes = self.image.to_bytes();
         let entry = ManifestEntry::Command {

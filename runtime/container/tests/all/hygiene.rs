@@ -42,10 +42,10 @@ on_ground!(what_a_dead_process_left_is_swept_and_nobody_elses, ground, {
         let foreign = marked(&ground, "0123", "00ff00").await;
         let odd = marked(&ground, &mine, "../installation").await;
 
-        let told = ground.installation.sweep(&ground.engine, true).await.unwrap();
+        let told = ground.containers.sweep(true).await.unwrap();
         assert_eq!(told.gone.len(), 3, "{told:?}");
         assert_eq!(ground.containers().await.len(), 4);
-        let mut swept = ground.installation.sweep(&ground.engine, false).await.unwrap();
+        let mut swept = ground.containers.sweep(false).await.unwrap();
         let mut expected = vec![dead, unknown, odd];
         swept.gone.sort();
         expected.sort();

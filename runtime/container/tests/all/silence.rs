@@ -1,16 +1,15 @@
 //! An engine that is not there, or does not answer.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use env_contracts::Code;
-use glovebox_container::{Engine, Socket};
+use glovebox_container::{Containers, Socket};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_is_not_there_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let engine = Engine::new(Socket::at(folder.path().join("no.sock")));
-    let problem = engine.facts().await.unwrap_err();
+    let engine = Containers::new(Socket::at(folder.path().join("no.sock")), folder.path().join("c"));
+    let problem = engine.engine().facts().await.unwrap_err();
     assert!(problem.code == Code::BackendUnavailable && problem.help.contains("docker"), "{problem:?}");
 }
 
@@ -26,11 +25,13 @@ async fn an_engine_that_does_not_answer_is_not_waited_for() {
             held.push(stream);
         }
     });
-    let engine = Arc::new(Engine::new(Socket::at(&path)));
+    let engine = Containers::new(Socket::at(&path), folder.path().join("c"));
     let began = Instant::now();
-    let problem = engine.facts().await.unwrap_err();
+    let problem = engine.engine().facts().await.unwrap_err();
     assert!(problem.code == Code::BackendUnavailable && began.elapsed() < Duration::from_secs(20), "{problem:?}");
     // It is asked anew: it may answer by then.
-    assert!(engine.facts().await.is_err());
+    assert!(engine.engine().facts().await.is_err());
+    // Where there never was a container, it is not asked what is left of them.
+    assert_eq!(engine.sweep(false).await.unwrap().gone.len(), 0);
     mute.abort();
 }

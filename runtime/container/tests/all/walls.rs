@@ -70,7 +70,7 @@ on_ground!(what_an_image_wants_of_itself_is_nothing, ground, {
         "ENV A=image",
     ];
     import(&ground.docker, "glovebox-test/wishes:1", &changes).await;
-    let image = ground.engine.find_image("glovebox-test/wishes:1").await.unwrap();
+    let image = ground.containers.find_image("glovebox-test/wishes:1").await.unwrap();
     let came = ground
         .act("id -u; echo $A; touch /data/x && echo volume; df /data | grep -c tmpfs; sleep 1; ls /tmp")
         .image(image)
@@ -96,7 +96,7 @@ on_ground!(what_the_engine_lacks_is_refused, ground, {
     gone.image = "0".repeat(64).parse().unwrap();
     let problem = ground.act("true").image(gone).run().await.unwrap_err();
     assert_eq!(problem.code, Code::ImageUnknown, "{problem}");
-    let problem = ground.engine.find_image("no-such-image:1").await.unwrap_err();
+    let problem = ground.containers.find_image("no-such-image:1").await.unwrap_err();
     assert_eq!(problem.code, Code::ImageUnknown, "{problem}");
 });
 

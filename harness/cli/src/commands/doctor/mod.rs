@@ -1,5 +1,6 @@
 //! `glovebox doctor`: what this host offers, and whether each wall stands.
 
+mod containers;
 mod decisions;
 mod host;
 mod second_wall;
@@ -59,6 +60,7 @@ fn look(config: &Config, sound: bool) -> Result<Vec<Line>, Problem> {
     });
     lines.push(Line::required("ceiling", ceiling));
     lines.extend(decisions::look(config));
+    lines.push(containers::look(config));
     if sound && is_sound(&lines) {
         lines.extend(walls::test(config)?);
         lines.extend(second_wall::test(config)?);

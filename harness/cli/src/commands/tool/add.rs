@@ -20,6 +20,9 @@ use crate::print;
 use crate::terminal::escaped_line;
 
 pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Problem> {
+    if let Some(image) = &args.image {
+        return super::image::add(image, args, config);
+    }
     match (&args.file, &args.mcp_http) {
         (Some(file), _) => component(file, args, config),
         (None, Some(url)) => upstream::add(url, args, config),

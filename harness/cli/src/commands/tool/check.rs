@@ -103,6 +103,9 @@ impl Subject {
         if let ManifestEntry::Mcp { .. } = &manifest.entry {
             return self.elsewhere(config);
         }
+        if manifest.contract.platform.image.is_some() {
+            return self.in_an_image(config);
+        }
         let inspection = inspect(&self.component, u64::MAX).map_err(|error| Problem::of(&error))?;
         checks.push(Check::new("component", "imports and exports", fits(&self.component, &inspection, manifest)));
         // A tool whose schemas don't compile can't be registered.
@@ -111,45 +114,67 @@ impl Subject {
         checks.push(Check::new("schemas", "command lines", marked(manifest)));
 
         self.places.make()?;
-        let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(house::wasm(config, &self.places, SLOTS)?)];
-        match contract::report(&manifest.contract, config, &backends) {
-            Ok(report) => checks.extend(report.clauses.iter().map(Check::clause)),
-            Err(problem) => checks.push(Check::new("contract", "limits", Err(problem))),
-        }
-        drop(backends);
+        checks.extend(clauses(&self.tool, config, Arc::new(house::wasm(config, &self.places, SLOTS)?)));
 
         let compiled = describe::compile(&self.component, manifest, &self.places, config);
         let runs = compiled.is_ok();
         checks.push(Check::new("component", "compiles and describes itself", compiled));
         if runs {
-            let runtime = house::tokio_runtime()?;
-            let service = house::trial_at(self.places, self.registry, config, SLOTS)?;
-            let progress = Progress::start();
-            let line = progress.watch();
-            for example in &manifest.examples {
-                line.phase(&format!("running example {}", example.name));
-                let result = runtime.block_on(examples::run(&service, &self.tool, example));
-                checks.push(Check { kind: "example", subject: example.name.clone(), failure: result.err() });
-            }
-            progress.end();
+            checks.extend(run_examples(self.places, self.registry, &self.tool, config)?);
         }
-        let passed = checks.iter().all(|check| check.failure.is_none());
-        Ok(Report { tool: manifest.capability().to_string(), passed, checks })
+        Ok(Report::new(&self.tool, checks))
     }
+}
+
+/// Every example, run for real.
+fn run_examples(places: Places, registry: Registry, tool: &Tool, config: &Config) -> Result<Vec<Check>, Problem> {
+    let runtime = house::tokio_runtime()?;
+    let service = house::trial_at(places, registry, config, SLOTS)?;
+    let progress = Progress::start();
+    let line = progress.watch();
+    let mut checks = Vec::new();
+    for example in &tool.manifest.examples {
+        line.phase(&format!("running example {}", example.name));
+        let result = runtime.block_on(examples::run(&service, tool, example));
+        checks.push(Check { kind: "example", subject: example.name.clone(), failure: result.err() });
+    }
+    progress.end();
+    Ok(checks)
 }
 
 impl Subject {
     /// Of a tool that a server elsewhere has.
     fn elsewhere(self, config: &Config) -> Result<Report, Problem> {
-        let manifest = &self.tool.manifest;
         let mut checks = vec![Check::new("server", "says of it what was registered", upstream::check(&self.tool))];
-        let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(house::upstream())];
-        match contract::report(&manifest.contract, config, &backends) {
-            Ok(report) => checks.extend(report.clauses.iter().map(Check::clause)),
-            Err(problem) => checks.push(Check::new("contract", "limits", Err(problem))),
+        checks.extend(clauses(&self.tool, config, Arc::new(house::upstream())));
+        Ok(Report::new(&self.tool, checks))
+    }
+
+    /// Of a tool that is an image.
+    fn in_an_image(self, config: &Config) -> Result<Report, Problem> {
+        self.places.make()?;
+        let (manifest, registered) = (&self.tool.manifest, &self.tool.registered);
+        let backend = Arc::new(house::container(config, &self.places)?);
+        let prepared = house::tokio_runtime()?.block_on(backend.prepare(registered, &manifest.contract, &|_| {}));
+        let runs = prepared.is_ok();
+        let mut checks = vec![
+            Check::new("image", "the engine has it, as it was registered", prepared.map(drop)),
+            Check::passed("schemas", if manifest.output.is_some() { "input and output" } else { "input" }),
+            Check::new("schemas", "command lines", marked(manifest)),
+        ];
+        checks.extend(clauses(&self.tool, config, backend));
+        if runs {
+            checks.extend(run_examples(self.places, self.registry, &self.tool, config)?);
         }
-        let passed = checks.iter().all(|check| check.failure.is_none());
-        Ok(Report { tool: manifest.capability().to_string(), passed, checks })
+        Ok(Report::new(&self.tool, checks))
+    }
+}
+
+/// Each clause of a tool's contract, as a backend keeps it.
+fn clauses(tool: &Tool, config: &Config, backend: Arc<dyn Backend>) -> Vec<Check> {
+    match contract::report(&tool.manifest.contract, config, &[backend]) {
+        Ok(report) => report.clauses.iter().map(Check::clause).collect(),
+        Err(problem) => vec![Check::new("contract", "limits", Err(problem))],
     }
 }
 
@@ -196,6 +221,11 @@ impl Check {
 }
 
 impl Report {
+    fn new(tool: &Tool, checks: Vec<Check>) -> Self {
+        let passed = checks.iter().all(|check| check.failure.is_none());
+        Self { tool: tool.manifest.capability().to_string(), passed, checks }
+    }
+
     fn print(&self) -> std::io::Result<()> {
         let mut out = anstream::stdout().lock();
         for Check { kind, subject, failure } in &self.checks {

@@ -6,6 +6,7 @@ mod describe;
 mod examples;
 mod exported;
 mod generate;
+mod image;
 mod names;
 mod search;
 mod show;

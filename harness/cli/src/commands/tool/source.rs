@@ -75,6 +75,11 @@ pub(super) fn fits(component: &[u8], inspection: &Inspection, manifest: &Manifes
         return Err(Problem::new(Code::ManifestInvalid, message)
             .with_help("register what the server offers: `glovebox tool add --mcp-http URL`"));
     }
+    if manifest.contract.platform.image.is_some() {
+        let message = "the manifest's contract names an image, which no component is";
+        return Err(Problem::new(Code::ManifestInvalid, message)
+            .with_help("leave `platform.image` out, or register the image: `glovebox tool add --image IMAGE`"));
+    }
     let missing = match manifest.entry {
         ManifestEntry::Tool { .. } if !inspection.tool => Some(("tool", "glovebox:tool/tool")),
         ManifestEntry::Command { .. } if !inspection.command => Some(("command", "wasi:cli/run")),

@@ -1,0 +1,65 @@
+//! The containers of a state folder: the engine, and what this process is to it.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use env_contracts::Problem;
+
+use crate::engine::{Engine, Socket};
+use crate::image::ImageRecord;
+use crate::marks::{Installation, Swept};
+
+/// The containers of a state folder. Making one asks nothing and writes nothing:
+/// most commands need none.
+pub struct Containers {
+    engine: Engine,
+    folder: PathBuf,
+    installation: OnceLock<Installation>,
+    // Two at once would each open one.
+    opening: std::sync::Mutex<()>,
+}
+
+impl Containers {
+    /// On the engine behind this socket, with what is kept of containers in a
+    /// folder of the state folder.
+    pub fn new(socket: Socket, folder: PathBuf) -> Self {
+        Self { engine: Engine::new(socket), folder, installation: OnceLock::new(), opening: std::sync::Mutex::new(()) }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// This process as containers know it, marked as alive from now on.
+    pub(crate) fn installation(&self) -> Result<&Installation, Problem> {
+        let _one = self.opening.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(installation) = self.installation.get() {
+            return Ok(installation);
+        }
+        let opened = Installation::open(&self.folder)?;
+        Ok(self.installation.get_or_init(|| opened))
+    }
+
+    /// Looks an image up that the engine has already: by tag or by id.
+    ///
+    /// # Errors
+    /// `image-unknown`, `image-invalid` for one that can't run here,
+    /// `backend-unavailable`.
+    pub async fn find_image(&self, reference: &str) -> Result<ImageRecord, Problem> {
+        self.engine.find_image(reference).await
+    }
+
+    /// Takes away what processes of this state folder left that are gone, on the
+    /// engine and on disk. `dry_run`: only tells. Where there never was a
+    /// container, nobody is asked.
+    ///
+    /// # Errors
+    /// `backend-unavailable` where the engine does not answer.
+    pub async fn sweep(&self, dry_run: bool) -> Result<Swept, Problem> {
+        if !self.folder.is_dir() {
+            return Ok(Swept::default());
+        }
+        self.installation()?.sweep(&self.engine, dry_run).await
+    }
+}
