@@ -10,6 +10,7 @@ mod check;
 mod conformance;
 mod engine;
 mod fuzz;
+mod images;
 mod install;
 mod process;
 mod references;
@@ -34,6 +35,7 @@ Examples:
   cargo xtask check clippy doc        only these steps
   cargo xtask gen                     write schemas and references after changing the product
   cargo xtask tools build             rebuild the shipped tools after changing their source
+  cargo xtask images build            the images of shell.run and python.run, for the engine
   cargo xtask bench wasm              the table of timings against bare wasmtime
   cargo xtask conformance http        a running server against its OpenAPI document
   cargo xtask conformance mcp         the MCP door against the suite of its protocol
@@ -78,6 +80,9 @@ enum Task {
     /// Build or check the tools that ship with Glovebox.
     #[command(subcommand)]
     Tools(Tools),
+    /// Make the container images that tools of ours run in (takes Debian, and an engine).
+    #[command(subcommand)]
+    Images(Images),
     /// Run a bench in the profile that tests use.
     Bench {
         /// Which one.
@@ -111,6 +116,14 @@ enum Tools {
     Check,
 }
 
+#[derive(Subcommand)]
+enum Images {
+    /// Make them from the locked packages, and give them to the engine.
+    Build,
+    /// Look up which packages the wishes lead to now, and write the locks anew.
+    Lock,
+}
+
 fn main() -> ExitCode {
     match run(Cli::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
@@ -132,6 +145,8 @@ fn run(task: Task) -> Result<()> {
         Task::Gen { check: true } => references::check(&root),
         Task::Tools(Tools::Build) => tools::build(&root),
         Task::Tools(Tools::Check) => tools::check(&root),
+        Task::Images(Images::Build) => images::build(&root),
+        Task::Images(Images::Lock) => images::lock(&root),
         Task::Bench { name, args } => bench::run(&root, name, &args),
         Task::Conformance { door } => conformance::run(&root, door),
         Task::Fuzz { name, seconds } => fuzz::run(&root, &name, seconds),

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::root::Root;
-use crate::{engine, process};
+use crate::{engine, images, process};
 
 /// Names of the needs that are missing, joined by commas. A test helper that
 /// meets its need here prints one line and skips.
@@ -68,6 +68,13 @@ const NEEDS: &[Need] = &[
         otherwise: "the engine does not answer: start it, or let `--provision` start one (as root)",
     },
     Need {
+        name: "images",
+        probe: ("docker", &["image", "inspect", "glovebox/minimal:1", "glovebox/python:1"]),
+        package: "docker.io",
+        skipped: "the tests of shell.run, python.run and `glovebox exec`",
+        otherwise: "the engine has not our images: `cargo xtask images build` makes them on Debian",
+    },
+    Need {
         name: "iptables",
         probe: ("iptables", &["--version"]),
         package: "iptables",
@@ -90,6 +97,11 @@ pub(crate) fn run(root: &Root, provision: bool, args: &[OsString]) -> Result<()>
         install(root, &missing)?;
         if !engine::answers() {
             _daemon = engine::start(root)?;
+        }
+        if engine::answers()
+            && let Err(error) = images::build(root)
+        {
+            println!("our images can't be made here: {error:#}");
         }
         missing.retain(|need| !met(need));
     }

@@ -110,7 +110,8 @@ pub(crate) async fn run(
         usage.denied_memory = exited.oom_kills;
     }
     usage.run = started.elapsed();
-    let (exited, taking_down) = (run.exited, Instant::now());
+    let (exited, started_at_all) = (run.exited, run.has_started());
+    let taking_down = Instant::now();
     let mut notices = Vec::new();
     match exited {
         Some(exited) => {
@@ -126,7 +127,7 @@ pub(crate) async fn run(
                 end = End::Violation(other);
             }
         }
-        None if errand.leaves_something() => {
+        None if started_at_all && errand.leaves_something() => {
             let message = "the container ended before what the tool had made came out";
             notices.push(Notice::new("outputs-lost", message));
         }

@@ -18,8 +18,6 @@ use rustix::fs::Mode;
 use crate::layout::Tree;
 use crate::recipe::{NOBODY, Private, Shown};
 
-/// Where inputs lie in a container.
-const INPUTS: &str = "/inputs";
 /// Where every tool may write: its home.
 pub(crate) const HOME: &str = "/tmp";
 /// A folder in memory grows by pages.
@@ -68,24 +66,24 @@ impl Folders {
     /// # Errors
     /// `backend-error`, `contract-unsatisfied` for what can't be shown.
     pub(crate) fn of(files: Files, contract: &Contract) -> Result<Self, Problem> {
-        let Files { mounts, mut sealed, outputs, facts, .. } = files;
+        let Files { mounts, mut sealed, outputs, .. } = files;
         let place = contract.filesystem.iter().find(|mount| mount.source == Source::Outputs);
         let outputs = place.map(|mount| mount.guest.to_string()).zip(outputs);
         let mut all =
             Self { bare: Vec::new(), copied: Vec::new(), private: Vec::new(), user: (NOBODY, NOBODY), outputs };
-        // The user's own folders; every other is of our making.
-        let live = |guest: &str| facts.hosts.keys().any(|host| host.as_str() == guest);
-        let mut workspace = facts.workspace.is_some();
+        let source = |guest: &str| {
+            contract.filesystem.iter().find(|mount| mount.guest.as_str() == guest).map(|mount| &mount.source)
+        };
         for mount in mounts {
-            let own = live(&mount.guest) || (std::mem::take(&mut workspace) && is_workspace(&mount, &facts));
-            if mount.guest == INPUTS {
-                all.inputs(mount)?;
-            } else if !own {
-                all.private.push(mount.guest);
-            } else {
-                let (mine, others) = sealed.into_iter().partition(|file| file.mount == mount.guest);
-                sealed = others;
-                all.user_folder(mount, mine)?;
+            match source(&mount.guest) {
+                Some(Source::Workspace | Source::Host(_)) => {
+                    let (mine, others) = sealed.into_iter().partition(|file| file.mount == mount.guest);
+                    sealed = others;
+                    all.user_folder(mount, mine)?;
+                }
+                Some(Source::Scratch | Source::Outputs) => all.private.push(mount.guest),
+                // What was given lies in one folder, whatever is asked of it.
+                Some(Source::Input(_) | Source::Artifact(_)) | None => all.inputs(mount)?,
             }
         }
         for guest in [HOME, SHARED] {
@@ -165,13 +163,6 @@ impl Folders {
         };
         empty.chain(filled).map(folder).collect()
     }
-}
-
-/// Whether a mount is the workspace: the one with its identity.
-fn is_workspace(mount: &BoundMount, facts: &env_contracts::BoundFacts) -> bool {
-    let stat = rustix::fs::fstat(&mount.dir);
-    let own = facts.workspace.as_ref().map(|workspace| (workspace.device, workspace.inode));
-    stat.ok().map(|stat| (stat.st_dev, stat.st_ino)) == own
 }
 
 /// Where an open folder lies, as the kernel knows it.

@@ -39,6 +39,11 @@ impl<'a> Run<'a> {
         Self { errand, sink, stop, said: 0, heard: Instant::now(), exited: None, not_started: None, pongs: 0 }
     }
 
+    /// Whether the tool began at all, as far as is known.
+    pub(crate) fn has_started(&self) -> bool {
+        self.not_started.is_none()
+    }
+
     /// Starts the tool, and sees to it until nothing of it is left.
     pub(crate) async fn until_its_end(&mut self, session: &mut Session) -> End {
         let limits = &self.errand.limits;

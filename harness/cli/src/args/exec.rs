@@ -17,7 +17,8 @@ pub(crate) struct ExecArgs {
     #[arg(long, value_name = "DIR[:read]")]
     pub(crate) workspace: Option<PathBuf>,
     /// What it may use: wall, idle, cpu (time); cpus, pids; memory, storage,
-    /// output (bytes); inodes. Repeat it, or separate them by commas.
+    /// output (bytes); inodes. Repeat it, or separate them by commas. What is
+    /// not named is the ceiling's.
     #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',')]
     pub(crate) limits: Vec<String>,
     /// A variable of its environment. Repeat it for more.

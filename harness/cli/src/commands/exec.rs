@@ -30,17 +30,6 @@ use crate::{house, print, who};
 const NAME: &str = "image.exec";
 const VERSION: &str = "1.0.0";
 
-/// What a command may use unless somebody says otherwise; below the ceiling's
-/// own where that has less.
-const LIMITS: &[(&str, &str)] = &[
-    ("wall", "10m"),
-    ("memory", "1GiB"),
-    ("pids", "256"),
-    ("storage", "256MiB"),
-    ("inodes", "20000"),
-    ("output", "16MiB"),
-];
-
 pub(crate) fn run(args: &ExecArgs, config: &Config) -> Result<ExitCode, Problem> {
     // Whoever writes the command line writes the contract.
     who::person(config)?;
@@ -208,9 +197,9 @@ fn manifest(args: &ExecArgs, image: &ImageRecord) -> Result<Manifest, Problem> {
     Ok(manifest)
 }
 
-/// What it may use.
+/// What it may use; the ceiling's, where nothing is said.
 fn limits(args: &ExecArgs) -> Result<Limits, Problem> {
-    let mut all: BTreeMap<&str, &str> = LIMITS.iter().copied().collect();
+    let mut all: BTreeMap<&str, &str> = BTreeMap::new();
     for limit in &args.limits {
         let (name, value) = arguments::pair("--limits", limit)?;
         all.insert(name, value);

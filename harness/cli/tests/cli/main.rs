@@ -7,6 +7,7 @@ mod artifacts;
 mod audit;
 mod bad_input;
 mod clients;
+mod containers;
 mod crowd;
 mod decisions;
 mod doors_story;

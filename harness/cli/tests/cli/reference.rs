@@ -29,6 +29,7 @@ const EXITS: &[(u8, &str)] = &[
     ),
     (2, "webhook-conflict webhook-failed webhook-secret webhook-target webhook-unknown webhooks-invalid"),
     (2, "upstream-address upstream-header upstream-invalid"),
+    (2, "image-command image-invalid image-unknown"),
     (10, "partial"),
     (11, "unknown"),
     (12, "verify-failed"),
@@ -55,7 +56,7 @@ const EXITS: &[(u8, &str)] = &[
     (40, "busy"),
     (41, "worker-lost"),
     (42, "backend-unavailable"),
-    (43, "backend-error"),
+    (43, "backend-error container-left"),
     (44, "rate-limited upstream-unreachable"),
     (45, "task-closed"),
     (46, "turn-conflict"),
@@ -115,6 +116,7 @@ fn the_reference_does_not_depend_on_where_it_is_made() {
     let [cli, errors, config, http, openapi] = one;
     for command in [
         "run",
+        "exec",
         "tool add",
         "tool list",
         "tool show",

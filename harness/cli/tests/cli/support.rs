@@ -211,10 +211,13 @@ pub(crate) fn builtin(name: &str) -> Vec<u8> {
     fs_err::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/dist").join(format!("{name}.wasm"))).unwrap()
 }
 
-/// How many built-in tools there are.
+/// How many built-in tools there are: those that are components, and those in
+/// images.
 pub(crate) fn builtins() -> usize {
-    let dist = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/dist"));
-    dist.iter().filter(|file| file.ends_with(".wasm")).count()
+    let tools = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools"));
+    let ours =
+        |file: &&String| (file.contains("dist/") && file.ends_with(".wasm")) || file.ends_with("-run/image.json");
+    tools.iter().filter(ours).count()
 }
 
 /// The manifest of a built-in tool, by its folder.

@@ -176,7 +176,11 @@ fn the_shipped_tools_pass_their_own_check() {
     let names = listed["tools"].as_array().unwrap().iter().map(|tool| tool["capability"].as_str().unwrap());
     let names: Vec<&str> = names.collect();
     assert_eq!(names.len(), builtins(), "{names:?}");
+    let images = crate::containers::are_here();
     for name in names {
+        if !images && name.ends_with(".run") {
+            continue;
+        }
         let ran = house.run(&["tool", "check", name, "--json"]);
         let report = ran.json();
         assert_eq!((ran.code, &report["passed"]), (0, &true.into()), "{report:#}");

@@ -72,6 +72,23 @@ on_ground!(a_folder_that_is_only_read_is_shown_as_it_is, ground, {
     assert_eq!(came.err.matches("Read-only file system").count(), 4, "{}", came.err);
 });
 
+// Whatever stands before it in the contract.
+on_ground!(every_folder_is_the_one_that_was_named, ground, {
+    let folder = workspace(&ground);
+    let file = ground.folder.path().join("given");
+    fs_err::write(&file, "given").unwrap();
+    for access in ["read", "write"] {
+        let act = ground.act("cat /inputs/a /workspace/a; echo x > /outputs/o; touch /tmp/t; ls /tmp");
+        let act = act.outputs().input("a", &file).workspace(&folder, access, "");
+        let came = act
+            .contract_first("[[filesystem]]\nguest = \"/tmp\"\nsource = \"scratch\"\naccess = \"write\"\n")
+            .done()
+            .await;
+        assert_eq!(came.out, "givenat\n", "{access}");
+        assert!(came.outputs.join("o").exists());
+    }
+});
+
 on_ground!(what_is_hidden_is_not_there, ground, {
     let folder = workspace(&ground);
     let script = "ls -A; cat .env 2>&1; cat a; echo x > a; cat a 2>&1; true";

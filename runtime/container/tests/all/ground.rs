@@ -240,6 +240,13 @@ impl<'a> Act<'a> {
         self
     }
 
+    /// A folder before all others.
+    pub(crate) fn contract_first(mut self, folder: &str) -> Self {
+        let at = self.contract.find("[[filesystem]]").unwrap_or(self.contract.len());
+        self.contract.insert_str(at, folder);
+        self
+    }
+
     pub(crate) fn image(mut self, image: ImageRecord) -> Self {
         self.image = image;
         self

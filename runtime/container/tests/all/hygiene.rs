@@ -26,12 +26,12 @@ async fn marked(ground: &Ground, installation: &str, process: &str) -> String {
 // B35, B36, B37, B38, A65: what a process left that died, and nothing else.
 on_ground!(what_a_dead_process_left_is_swept_and_nobody_elses, ground, {
     let folder = ground.folder.path().join("containers");
-    let mine = fs_err::read_to_string(folder.join("installation")).unwrap();
     let sibling = ground.sibling();
     let act = ground.act("echo up; sleep 1000").by(sibling);
     let (stop, heard) = (act.stop.clone(), act.heard.clone());
     let sweep = async {
         until("the sibling's is up", async || !heard.lock().unwrap().out.is_empty()).await;
+        let mine = fs_err::read_to_string(folder.join("installation")).unwrap();
         let siblings = ground.containers().await;
         // Its mark is there, and nobody holds it; a folder of its own is too.
         fs_err::write(folder.join("processes/00ff00"), "").unwrap();
