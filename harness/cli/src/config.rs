@@ -61,6 +61,7 @@ settings! {
     "wasm.placement", "GLOVEBOX_WASM_PLACEMENT", "cell", Placement, "Where components run: `cell`, each in a process of its own that the kernel shuts in, or `in-process`, behind the engine's wall alone, for tools of one trust domain.";
     "container.socket", "GLOVEBOX_CONTAINER_SOCKET", "", String, "The Unix socket of the container engine. Empty: the one that $DOCKER_HOST names, `docker.sock` in $XDG_RUNTIME_DIR if it is there, or `/var/run/docker.sock`.";
     "container.image", "GLOVEBOX_CONTAINER_IMAGE", "", String, "The image that `glovebox exec` takes where none is named: a tag or an id that the container engine has.";
+    "container.warm", "GLOVEBOX_CONTAINER_WARM", "4", Count, "How many containers `glovebox serve` keeps standing for the next action, of the kinds that were needed last. 0: none.";
     "component.max_size", "GLOVEBOX_COMPONENT_MAX_SIZE", "64MiB", ByteSize, "The largest component that is accepted.";
     "compile.wall", "GLOVEBOX_COMPILE_WALL", "5m", Span, "How long compiling a component may take.";
     "compile.memory", "GLOVEBOX_COMPILE_MEMORY", "4GiB", ByteSize, "How much memory compiling a component may take.";

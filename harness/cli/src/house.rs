@@ -73,7 +73,7 @@ pub(crate) fn upstream() -> UpstreamBackend {
 ///
 /// # Errors
 /// `config-invalid` for an engine that is not behind a Unix socket.
-pub(crate) fn containers(config: &Config, places: &Places) -> Result<Arc<Containers>, Problem> {
+pub(crate) fn containers(config: &Config, places: &Places) -> Result<Containers, Problem> {
     let named = config.entry("container.socket").0;
     let socket = if named.is_empty() {
         let host = std::env::var("DOCKER_HOST").ok();
@@ -82,7 +82,7 @@ pub(crate) fn containers(config: &Config, places: &Places) -> Result<Arc<Contain
     } else {
         Socket::at(named)
     };
-    Ok(Arc::new(Containers::new(socket, places.containers())))
+    Ok(Containers::new(socket, places.containers()))
 }
 
 /// The backend for images.
@@ -90,15 +90,19 @@ pub(crate) fn containers(config: &Config, places: &Places) -> Result<Arc<Contain
 /// # Errors
 /// As of [`containers`].
 pub(crate) fn container(config: &Config, places: &Places) -> Result<ContainerBackend, Problem> {
-    Ok(ContainerBackend::new(containers(config, places)?))
+    Ok(ContainerBackend::new(Arc::new(containers(config, places)?)))
 }
 
 /// All backends of this host.
-fn backends(config: &Config, places: &Places, slots: u32) -> Result<Vec<Arc<dyn Backend>>, Problem> {
+fn backends(
+    config: &Config,
+    places: &Places,
+    slots: u32,
+    containers: Option<Arc<Containers>>,
+) -> Result<Vec<Arc<dyn Backend>>, Problem> {
     let mut backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, places, slots)?), Arc::new(upstream())];
-    // An engine that can't be spoken to is missed by whoever needs one.
-    if let Ok(container) = container(config, places) {
-        backends.push(Arc::new(container));
+    if let Some(containers) = containers {
+        backends.push(Arc::new(ContainerBackend::new(containers)));
     }
     Ok(backends)
 }
@@ -199,7 +203,9 @@ fn service_at(
     policy: Arc<dyn PolicySource>,
     operator: Arc<dyn OperatorSource>,
 ) -> Result<ActionService, Problem> {
-    let backends = backends(config, &places, slots)?;
+    // An engine that can't be spoken to is missed by whoever needs one.
+    let containers = containers(config, &places).ok().map(Arc::new);
+    let backends = backends(config, &places, slots, containers)?;
     let store = open_store(&places)?;
     Assembly { places, registry, backends, operator, policy, store }.of(config, &tenant())
 }
@@ -260,6 +266,8 @@ impl Assembly {
 /// when it is first asked for.
 pub(crate) struct AllTenants {
     assembly: Assembly,
+    /// Kept standing for the next action.
+    containers: Option<Arc<Containers>>,
     config: Config,
     made: Mutex<BTreeMap<Name, ActionService>>,
 }
@@ -274,15 +282,22 @@ impl AllTenants {
         let registry = registry(&places);
         places.make()?;
         places.set_aside();
+        let warm = config.get::<Count>("container.warm").0;
+        let containers = containers(&config, &places).ok().map(|containers| Arc::new(containers.warm(warm)));
         let assembly = Assembly {
             policy: Arc::new(policy(&config, &places, &registry)?),
             operator: LiveOperator::load(&config)?,
-            backends: backends(&config, &places, slots)?,
+            backends: backends(&config, &places, slots, containers.clone())?,
             store: open_store(&places)?,
             places,
             registry,
         };
-        Ok(Self { assembly, config, made: Mutex::default() })
+        Ok(Self { assembly, containers, config, made: Mutex::default() })
+    }
+
+    /// The containers of this process.
+    pub(crate) fn containers(&self) -> Option<Arc<Containers>> {
+        self.containers.clone()
     }
 }
 

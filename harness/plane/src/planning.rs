@@ -83,8 +83,17 @@ pub fn plan<'a>(
         }
         _ => {
             let (contract, delta) = effective(tool, request, principal, ceiling)?;
-            let backends = backends.filter(|backend| backend.takes(&tool.manifest.entry, &contract));
-            let (backend, contract, enforcement) = choose(backends, &contract)?;
+            let takes = |contract: &Contract| -> Vec<&dyn Backend> {
+                backends.clone().filter(|backend| backend.takes(&tool.manifest.entry, contract)).collect()
+            };
+            let mut able = takes(&contract);
+            if able.is_empty() {
+                // Where nobody has images, the others say that they have none.
+                let mut without = contract.clone();
+                without.platform.image = None;
+                able = takes(&without);
+            }
+            let (backend, contract, enforcement) = choose(able.into_iter(), &contract)?;
             (backend, contract, enforcement, delta)
         }
     };

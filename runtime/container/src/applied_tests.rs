@@ -1,21 +1,22 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::recipe::{Private, Recipe, Shown};
+use crate::recipe::{Private, Recipe, Shape, Shown};
 
-fn recipe() -> Recipe {
-    Recipe {
+fn body() -> ContainerCreateBody {
+    let shape = Shape {
         image: "sha256:00".into(),
-        labels: HashMap::from([("a".into(), "b".into())]),
-        supervisor: "/state/supervisor".into(),
         user: (65532, 65532),
         shown: vec![Shown { host: "/src".into(), guest: "/workspace".into() }],
         private: vec![Private { guest: "/tmp".into(), bytes: 4096, inodes: 10 }],
         memory: 64 << 20,
         pids: Some(10),
         cpu_millis: Some(500),
+        timed: false,
         runtime: None,
-    }
+    };
+    let labels = HashMap::from([("a".into(), "b".into())]);
+    Recipe { shape: &shape, labels, supervisor: "/state/supervisor".into() }.body()
 }
 
 /// What an engine tells of a container that it made as it was asked to.
@@ -42,20 +43,20 @@ fn faithful(asked: &ContainerCreateBody) -> Value {
 }
 
 fn told(made: Value) -> Vec<String> {
-    let asked = recipe().body();
+    let asked = body();
     differences(&asked, "sha256:00", &serde_json::from_value(made).unwrap())
 }
 
 #[test]
 fn what_was_made_as_asked_differs_in_nothing() {
-    assert_eq!(told(faithful(&recipe().body())), Vec::<String>::new());
+    assert_eq!(told(faithful(&body())), Vec::<String>::new());
 }
 
 /// Every part that is asked for is missed when it is not applied, and every
 /// part that gives more is found when it is added.
 #[test]
 fn whatever_was_not_applied_or_was_added_is_told() {
-    let asked = recipe().body();
+    let asked = body();
     let own = serde_json::to_value(&asked.host_config).unwrap();
     for key in own.as_object().unwrap().keys() {
         if nothing(&own[key]) {

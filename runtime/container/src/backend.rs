@@ -55,6 +55,7 @@ impl ContainerBackend {
             let message = format!("the record of `{}` is not what was registered", registered.name);
             return Err(Problem::new(Code::ImageInvalid, message).with_help("register the image again"));
         }
+        self.containers.pool().is_sound()?;
         let record = ImageRecord::from_bytes(&bytes)?;
         if contract.platform.image.as_ref() != Some(&record.image) {
             let message = format!("the contract of `{}` names another image than its record", registered.name);
@@ -163,7 +164,7 @@ impl Backend for ContainerBackend {
                 Err(problem) => return refused(End::Refused(problem)),
             };
             let Ports { mut frames, stop } = ports;
-            Box::pin(drive::run(self.containers.engine(), installation, errand, &mut *frames, &stop)).await
+            Box::pin(drive::run(&self.containers, installation, errand, &mut *frames, &stop)).await
         })
     }
 }

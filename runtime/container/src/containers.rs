@@ -8,6 +8,7 @@ use env_contracts::Problem;
 use crate::engine::{Engine, Socket};
 use crate::image::ImageRecord;
 use crate::marks::{Installation, Swept};
+use crate::pool::Pool;
 
 /// The containers of a state folder. Making one asks nothing and writes nothing:
 /// most commands need none.
@@ -17,13 +18,32 @@ pub struct Containers {
     installation: OnceLock<Installation>,
     // Two at once would each open one.
     opening: std::sync::Mutex<()>,
+    pool: Pool,
 }
 
 impl Containers {
     /// On the engine behind this socket, with what is kept of containers in a
     /// folder of the state folder.
     pub fn new(socket: Socket, folder: PathBuf) -> Self {
-        Self { engine: Engine::new(socket), folder, installation: OnceLock::new(), opening: std::sync::Mutex::new(()) }
+        let (engine, opening) = (Engine::new(socket), std::sync::Mutex::new(()));
+        Self { engine, folder, installation: OnceLock::new(), opening, pool: Pool::new(0) }
+    }
+
+    /// The same for a process that goes on: up to so many containers wait for
+    /// their tool, of the shapes that were needed last.
+    #[must_use]
+    pub fn warm(self, most: u32) -> Self {
+        Self { pool: Pool::new(most as usize), ..self }
+    }
+
+    /// Takes every container away that waits, and waits for those that are
+    /// being taken down. Nothing waits from now on.
+    pub async fn drain(&self) {
+        self.pool.drain().await;
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     /// The engine.

@@ -1,5 +1,6 @@
 //! One action in one container, from its making to its end.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bollard::Docker;
@@ -7,12 +8,13 @@ use env_contracts::{Limits, Notice, Problem};
 use glovebox_runtime::job::{End, FrameSink, JobUsage, ToolFailure};
 use glovebox_runtime::{RunReport, Stop};
 
-use crate::engine::Engine;
+use crate::containers::Containers;
 use crate::folders::Folders;
 use crate::ladder;
 use crate::layout::Tree;
 use crate::marks::Installation;
 use crate::prepare::prepare;
+use crate::recipe::Shape;
 use crate::session::Session;
 use crate::takeout::{Taken, take_out};
 use crate::watch::Run;
@@ -78,11 +80,12 @@ pub(crate) struct Prepared {
     pub(crate) session: Session,
     /// What was copied in, for each folder that was.
     pub(crate) trees: Vec<Tree>,
+    pub(crate) shape: Shape,
 }
 
 /// Executes. What goes wrong is in the report.
 pub(crate) async fn run(
-    engine: &Engine,
+    containers: &Arc<Containers>,
     installation: &Installation,
     mut errand: Errand,
     sink: &mut dyn FrameSink,
@@ -92,10 +95,10 @@ pub(crate) async fn run(
     let mut usage = JobUsage::default();
     errand.folders.private.extend(std::mem::take(&mut errand.volumes));
     let prepared = tokio::select! {
-        prepared = Box::pin(prepare(engine, installation, &mut errand)) => prepared,
+        prepared = Box::pin(prepare(containers, &mut errand)) => prepared,
         () = stop.requested() => return RunReport { end: End::Interrupted, usage, notices: Vec::new() },
     };
-    let Prepared { sandbox, mut session, trees } = match prepared {
+    let Prepared { sandbox, mut session, trees, shape } = match prepared {
         Ok(prepared) => prepared,
         Err(problem) => return RunReport { end: End::Refused(problem), usage, notices: Vec::new() },
     };
@@ -112,19 +115,18 @@ pub(crate) async fn run(
     usage.run = started.elapsed();
     let (exited, started_at_all) = (run.exited, run.has_started());
     let taking_down = Instant::now();
-    let mut notices = Vec::new();
+    let (mut notices, mut reported) = (Vec::new(), None);
     match exited {
         Some(exited) => {
             let Taken { notices: more, bytes, conflict } =
                 Box::pin(take_out(installation, &errand, &trees, &mut session, is_its_own(&end))).await;
             notices.extend(more);
             usage.bytes_written = bytes;
-            let own = is_its_own(&end);
+            if is_its_own(&end) {
+                reported = Some(exited.ended.exit_code());
+            }
             if let Some(message) = conflict {
                 end = End::Failed(ToolFailure { kind: "conflict".into(), message, retryable: true, details: None });
-            }
-            if own && let Some(other) = other_end(&sandbox, &mut session, exited.ended.exit_code()).await {
-                end = End::Violation(other);
             }
         }
         None if started_at_all && errand.leaves_something() => {
@@ -133,13 +135,34 @@ pub(crate) async fn run(
         }
         None => {}
     }
-    // Nobody reads any more, and so nobody may be attached.
-    drop(session);
-    if let Err(problem) = sandbox.remove().await {
-        notices.push(Notice::new(problem.code.as_str(), problem.message));
+    if containers.pool().is_open() {
+        // Whoever waits for the result does not wait for the engine.
+        containers.pool().finish(containers, shape, sandbox, session, reported);
+    } else {
+        let (other, left) = taken_down(sandbox, session, reported).await;
+        if let Some(other) = other {
+            end = End::Violation(other);
+        }
+        notices.extend(left.map(|problem| Notice::new(problem.code.as_str(), problem.message)));
     }
     usage.teardown = taking_down.elapsed();
     RunReport { end, usage, notices }
+}
+
+/// Lets a container end, and removes it. Whether it ended otherwise than it was
+/// `reported`, and whether it is still there.
+pub(crate) async fn taken_down(
+    sandbox: Sandbox,
+    mut session: Session,
+    reported: Option<i32>,
+) -> (Option<String>, Option<Problem>) {
+    let other = match reported {
+        Some(reported) => other_end(&sandbox, &mut session, reported).await,
+        None => None,
+    };
+    // Nobody reads any more, and so nobody may be attached.
+    drop(session);
+    (other, sandbox.remove().await.err())
 }
 
 /// Whether the tool came to it by itself.

@@ -15,7 +15,7 @@ use env_contracts::{Code, Contract, Limits, Problem, Source};
 use glovebox_runtime::bind::{BoundFile, BoundMount, Files};
 use rustix::fs::Mode;
 
-use crate::layout::Tree;
+use crate::layout::ENTRIES_MAX;
 use crate::recipe::{NOBODY, Private, Shown};
 
 /// Where every tool may write: its home.
@@ -149,17 +149,17 @@ impl Folders {
 
     /// Every folder in memory with what it may hold: an equal limit each, and
     /// the sum of what is written is watched from inside. What is copied in has
-    /// room besides.
-    pub(crate) fn memory(&self, limits: &Limits, copied: &[Copied], trees: &[Tree]) -> Vec<Private> {
+    /// room besides: all the memory there is, since it has to fit there.
+    pub(crate) fn memory(&self, limits: &Limits, copied: &[Copied]) -> Vec<Private> {
         let storage = limits.storage.unwrap_or_default().0;
         let inodes = limits.inodes.unwrap_or_default();
-        let empty = self.private.iter().map(|guest| (guest, 0, 0));
-        let filled =
-            copied.iter().zip(trees).map(|(copied, tree)| (&copied.guest, tree.bytes, tree.entries.len() as u64));
-        let folder = |(guest, bytes, entries): (&String, u64, u64)| Private {
+        let memory = limits.memory.unwrap_or_default().0;
+        let empty = self.private.iter().map(|guest| (guest, storage, inodes));
+        let filled = copied.iter().map(|copied| (&copied.guest, memory, inodes.saturating_add(ENTRIES_MAX)));
+        let folder = |(guest, bytes, inodes): (&String, u64, u64)| Private {
             guest: guest.clone(),
-            bytes: storage.saturating_add(bytes).max(1).next_multiple_of(PAGE),
-            inodes: inodes.saturating_add(entries),
+            bytes: bytes.max(1).next_multiple_of(PAGE),
+            inodes,
         };
         empty.chain(filled).map(folder).collect()
     }

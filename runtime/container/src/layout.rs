@@ -16,7 +16,7 @@ use crate::folders::Copied;
 
 /// How many entries a folder that is copied may have: more take longer to copy
 /// than a tool should wait.
-const ENTRIES_MAX: u64 = 200_000;
+pub(crate) const ENTRIES_MAX: u64 = 200_000;
 /// How deep folders are copied.
 const DEPTH_MAX: usize = 64;
 

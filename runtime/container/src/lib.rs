@@ -23,6 +23,7 @@ mod image;
 mod ladder;
 mod layout;
 mod marks;
+mod pool;
 mod prepare;
 mod recipe;
 mod seccomp;

@@ -4,43 +4,64 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::query_parameters::CreateContainerOptionsBuilder;
-use env_contracts::{Code, Limits, Problem};
+use env_contracts::{Code, Problem};
 use glovebox_supervisor::{FrameError, Key, Order, PROTOCOL, Ready, Report};
 
+use crate::containers::Containers;
 use crate::drive::{Errand, Prepared, Sandbox};
-use crate::engine::{Engine, QUICK, SLOW, within};
+use crate::engine::{QUICK, SLOW, within};
 use crate::folders::Copied;
 use crate::layout::{self, Tree};
-use crate::marks::Installation;
-use crate::recipe::Recipe;
+use crate::recipe::{Recipe, Shape};
 use crate::session::{Over, Session};
 use crate::{applied, supervisor};
 
 /// How long a supervisor may take to say that it is there, or where things lie.
 const HELLO: Duration = Duration::from_secs(20);
+/// How long one that waits may take to say that it is still there.
+const SIGN: Duration = Duration::from_secs(1);
 
-/// Makes the container, compares it with what was asked for, starts it and lays
-/// its files out.
-pub(crate) async fn prepare(
-    engine: &Engine,
-    installation: &Installation,
-    errand: &mut Errand,
-) -> Result<Prepared, Problem> {
-    let client = engine.client().await?.clone();
-    let most = errand.limits.memory.unwrap_or_default().0;
-    // Files are read on a thread that may wait for them.
-    let copied = Arc::new(std::mem::take(&mut errand.folders.copied));
-    let looking = copied.clone();
-    let looked =
-        blocking(move || looking.iter().map(|copied| layout::look(copied, most)).collect::<Result<Vec<_>, _>>());
-    let trees = Arc::new(looked.await?);
-    let recipe = recipe(installation, errand, &copied, &trees)?;
-    let body = recipe.body();
-    let options = CreateContainerOptionsBuilder::default().name(&installation.name(&errand.action)).build();
-    let made = within("making a container", SLOW, client.create_container(Some(options), body.clone())).await?;
-    let sandbox = Sandbox::new(client.clone(), made.id);
+/// A container that is as it was asked for, and that nothing was put into yet.
+pub(crate) struct Member {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) session: Session,
+}
+
+/// What an errand needs of a container.
+pub(crate) fn shape(errand: &Errand) -> Shape {
+    let (limits, folders) = (&errand.limits, &errand.folders);
+    Shape {
+        image: errand.image.clone(),
+        user: folders.user,
+        shown: folders.bare.iter().map(|bare| bare.shown.clone()).collect(),
+        private: folders.memory(limits, &folders.copied),
+        memory: limits.memory.unwrap_or_default().0,
+        pids: limits.pids,
+        cpu_millis: limits.cpus.map(|cpus| cpus.millis),
+        timed: limits.cpu.is_some(),
+        runtime: errand.runtime.clone(),
+    }
+}
+
+/// Makes a container, compares it with what was asked for, starts it and hears
+/// what it finds itself held to.
+pub(crate) async fn stand_up(containers: &Containers, action: &str, shape: &Shape) -> Result<Member, Problem> {
+    let installation = containers.installation()?;
+    let client = containers.engine().client().await?.clone();
+    let supervisor = supervisor::place(installation.folder())?.display().to_string();
+    let body = Recipe { shape, labels: installation.labels(action), supervisor }.body();
+    let options = CreateContainerOptionsBuilder::default().name(&installation.name(action)).build();
+    // Once it is asked for, it is waited for, whoever waits for us: only who
+    // knows a container can take it away.
+    let (asking, asked) = (client.clone(), body.clone());
+    let made = tokio::spawn(async move {
+        let made = within("making a container", SLOW, asking.create_container(Some(options), asked)).await?;
+        Ok::<_, Problem>(Sandbox::new(asking, made.id))
+    });
+    let sandbox =
+        made.await.map_err(|error| Problem::new(Code::BackendError, format!("making a container: {error}")))??;
     let inspected = within("looking at a container", QUICK, client.inspect_container(&sandbox.id, None)).await?;
-    let differences = applied::differences(&body, &errand.image, &inspected);
+    let differences = applied::differences(&body, &shape.image, &inspected);
     if !differences.is_empty() {
         let message = format!("the container engine did not make what was asked for: {}", differences.join("; "));
         return Err(Problem::new(Code::ContractUnsatisfied, message)
@@ -50,50 +71,67 @@ pub(crate) async fn prepare(
     let mut session = Session::attach(&client, &sandbox.id, &key).await?;
     within("starting a container", SLOW, client.start_container(&sandbox.id, None)).await?;
     let ready = hello(&mut session, &key).await?;
-    fits(&ready, &recipe, &errand.limits)?;
-    let places: Vec<String> = errand.folders.bare.iter().map(|bare| bare.shown.guest.clone()).collect();
-    if !places.is_empty() {
-        let seen = ask(&mut session, Order::Look(places), |report| match report {
-            Report::Seen(seen) => Some(seen),
-            _ => None,
-        });
-        let seen = seen.await?;
-        for (bare, place) in errand.folders.bare.iter().zip(seen) {
-            if place.map(|place| place.identity) != Some(bare.identity) {
-                let message =
-                    format!("`{}` is not the folder that was bound: another took its place", bare.shown.guest);
-                return Err(Problem::new(Code::WorkspaceUnavailable, message)
-                    .with_help("run it again; if it happens again, the engine's runtime does not show this host's files as they are"));
-            }
-        }
-    }
-    lay_out(&mut session, &copied, &trees).await?;
-    errand.folders.copied = Arc::try_unwrap(copied).unwrap_or_default();
-    Ok(Prepared { sandbox, session, trees: Arc::try_unwrap(trees).unwrap_or_default() })
+    fits(&ready, shape)?;
+    Ok(Member { sandbox, session })
 }
 
-fn recipe(installation: &Installation, errand: &Errand, copied: &[Copied], trees: &[Tree]) -> Result<Recipe, Problem> {
-    let (limits, folders) = (&errand.limits, &errand.folders);
-    Ok(Recipe {
-        image: errand.image.clone(),
-        labels: installation.labels(&errand.action),
-        supervisor: supervisor::place(installation.folder())?.display().to_string(),
-        user: folders.user,
-        shown: folders.bare.iter().map(|bare| bare.shown.clone()).collect(),
-        private: folders.memory(limits, copied, trees),
-        memory: limits.memory.unwrap_or_default().0,
-        pids: limits.pids,
-        cpu_millis: limits.cpus.map(|cpus| cpus.millis),
-        runtime: errand.runtime.clone(),
-    })
+/// A container for an errand, with everything in its place: one that waits for
+/// its tool already, or a new one.
+pub(crate) async fn prepare(containers: &Containers, errand: &mut Errand) -> Result<Prepared, Problem> {
+    let shape = shape(errand);
+    let most = errand.limits.memory.unwrap_or_default().0;
+    // Files are looked at on a thread that may wait for them, meanwhile.
+    let copied = Arc::new(std::mem::take(&mut errand.folders.copied));
+    let looking = copied.clone();
+    let looked =
+        blocking(move || looking.iter().map(|copied| layout::look(copied, most)).collect::<Result<Vec<_>, _>>());
+    let standing = async {
+        match containers.pool().take(&shape).await {
+            Some(member) => Ok(member),
+            None => stand_up(containers, &errand.action, &shape).await,
+        }
+    };
+    let (trees, member) = tokio::try_join!(looked, standing)?;
+    let (trees, Member { sandbox, mut session }) = (Arc::new(trees), member);
+    look(&mut session, errand).await?;
+    lay_out(&mut session, &copied, &trees).await?;
+    errand.folders.copied = Arc::try_unwrap(copied).unwrap_or_default();
+    Ok(Prepared { sandbox, session, trees: Arc::try_unwrap(trees).unwrap_or_default(), shape })
+}
+
+/// Whether every folder that is shown is the one that was bound.
+async fn look(session: &mut Session, errand: &Errand) -> Result<(), Problem> {
+    let places: Vec<String> = errand.folders.bare.iter().map(|bare| bare.shown.guest.clone()).collect();
+    if places.is_empty() {
+        return Ok(());
+    }
+    let seen = ask(session, Order::Look(places), |report| match report {
+        Report::Seen(seen) => Some(seen),
+        _ => None,
+    });
+    for (bare, place) in errand.folders.bare.iter().zip(seen.await?) {
+        if place.map(|place| place.identity) != Some(bare.identity) {
+            let message = format!("`{}` is not the folder that was bound: another took its place", bare.shown.guest);
+            return Err(Problem::new(Code::WorkspaceUnavailable, message).with_help(
+                "run it again; if it happens again, the engine's runtime does not show this host's files as they are",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a container that waits is still there.
+pub(crate) async fn answers(member: &mut Member) -> bool {
+    let pong = ask(&mut member.session, Order::Ping(0), |report| matches!(report, Report::Pong(0)).then_some(()));
+    tokio::time::timeout(SIGN, pong).await.is_ok_and(|pong| pong.is_ok())
 }
 
 /// The kernel counts memory in pages.
 const PAGE: u64 = 4096;
 
 /// What the supervisor found has to be what the contract says.
-fn fits(ready: &Ready, recipe: &Recipe, limits: &Limits) -> Result<(), Problem> {
-    let runtime = recipe.runtime.as_deref().unwrap_or("the engine's own");
+fn fits(ready: &Ready, shape: &Shape) -> Result<(), Problem> {
+    let runtime = shape.runtime.as_deref().unwrap_or("the engine's own");
     let refuse = |clause: &str, what: String| {
         Problem::new(Code::ContractUnsatisfied, format!("`{clause}` is not kept by the runtime ({runtime}): {what}"))
             .with_help("let the engine's runtime keep it (cgroups, seccomp), or take another runtime")
@@ -101,7 +139,7 @@ fn fits(ready: &Ready, recipe: &Recipe, limits: &Limits) -> Result<(), Problem> 
     if ready.protocol != PROTOCOL {
         return Err(Problem::new(Code::BackendError, "the container's supervisor speaks another protocol"));
     }
-    if (ready.uid, ready.gid) != recipe.user || !ready.confined {
+    if (ready.uid, ready.gid) != shape.user || !ready.confined {
         return Err(refuse("isolation", "its processes have other rights than they were given".into()));
     }
     if !ready.filtered {
@@ -109,17 +147,17 @@ fn fits(ready: &Ready, recipe: &Recipe, limits: &Limits) -> Result<(), Problem> 
     }
     let held = &ready.limits;
     // Runtimes round down to whole pages.
-    let memory = recipe.memory / PAGE * PAGE;
+    let memory = shape.memory / PAGE * PAGE;
     if held.memory.is_none_or(|held| held / PAGE * PAGE != memory) {
         return Err(refuse("limits.memory", format!("asked {memory} bytes, there is {}", shown(held.memory))));
     }
-    if let Some(pids) = recipe.pids().filter(|pids| held.pids != Some(*pids)) {
+    if let Some(pids) = shape.pids().filter(|pids| held.pids != Some(*pids)) {
         return Err(refuse("limits.pids", format!("asked {pids}, there is {}", shown(held.pids))));
     }
-    if let Some(cpus) = recipe.cpu_millis.filter(|cpus| held.cpu_millis != Some(u64::from(*cpus))) {
+    if let Some(cpus) = shape.cpu_millis.filter(|cpus| held.cpu_millis != Some(u64::from(*cpus))) {
         return Err(refuse("limits.cpus", format!("asked {cpus}/1000, there is {}", shown(held.cpu_millis))));
     }
-    if limits.cpu.is_some() && !held.cpu_known {
+    if shape.timed && !held.cpu_known {
         return Err(refuse("limits.cpu", "the time that was used can't be read".into()));
     }
     Ok(())

@@ -22,7 +22,7 @@ const OOM_SCORE: i64 = 500;
 const OURS: u32 = 1;
 
 /// A folder in memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Private {
     /// Where.
     pub(crate) guest: String,
@@ -33,7 +33,7 @@ pub(crate) struct Private {
 }
 
 /// A folder or file of this host, to be looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Shown {
     /// Where it lies here.
     pub(crate) host: String,
@@ -41,31 +41,43 @@ pub(crate) struct Shown {
     pub(crate) guest: String,
 }
 
-/// What differs from container to container; the rest is the same for all.
-#[derive(Debug, Clone)]
-pub(crate) struct Recipe {
+/// What differs from container to container; the rest is the same for all. Two
+/// of one shape can stand for each other.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Shape {
     pub(crate) image: String,
-    pub(crate) labels: HashMap<String, String>,
-    /// The program that is PID 1, on this host.
-    pub(crate) supervisor: String,
     pub(crate) user: (u32, u32),
     pub(crate) shown: Vec<Shown>,
     pub(crate) private: Vec<Private>,
     pub(crate) memory: u64,
     pub(crate) pids: Option<u32>,
     pub(crate) cpu_millis: Option<u32>,
+    /// Whether the processor time that is used has to be known.
+    pub(crate) timed: bool,
     pub(crate) runtime: Option<String>,
 }
 
-impl Recipe {
+impl Shape {
     /// How many processes the kernel is told to allow.
     pub(crate) fn pids(&self) -> Option<u64> {
         self.pids.map(|pids| u64::from(pids.saturating_add(OURS)))
     }
+}
 
+/// A container to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Recipe<'a> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) labels: HashMap<String, String>,
+    /// The program that is PID 1, on this host.
+    pub(crate) supervisor: String,
+}
+
+impl Recipe<'_> {
     /// The container, as the engine is asked for it.
     pub(crate) fn body(&self) -> ContainerCreateBody {
-        let (uid, gid) = self.user;
+        let shape = self.shape;
+        let (uid, gid) = shape.user;
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let limit =
             |name: &str, soft, hard| ResourcesUlimits { name: Some(name.into()), soft: Some(soft), hard: Some(hard) };
@@ -84,8 +96,8 @@ impl Recipe {
             ..Mount::default()
         };
         let mut mounts = vec![bind(&self.supervisor, PID_1)];
-        mounts.extend(self.shown.iter().map(|shown| bind(&shown.host, &shown.guest)));
-        let tmpfs = self.private.iter().map(|folder| {
+        mounts.extend(shape.shown.iter().map(|shown| bind(&shown.host, &shown.guest)));
+        let tmpfs = shape.private.iter().map(|folder| {
             let Private { guest, bytes, inodes } = folder;
             // One entry is the folder itself.
             let entries = inodes.saturating_add(1);
@@ -96,10 +108,10 @@ impl Recipe {
         let host = HostConfig {
             mounts: Some(mounts),
             tmpfs: Some(tmpfs.collect()),
-            memory: Some(number(self.memory)),
-            memory_swap: Some(number(self.memory)),
-            nano_cpus: self.cpu_millis.map(|millis| i64::from(millis) * 1_000_000),
-            pids_limit: self.pids().map(number),
+            memory: Some(number(shape.memory)),
+            memory_swap: Some(number(shape.memory)),
+            nano_cpus: shape.cpu_millis.map(|millis| i64::from(millis) * 1_000_000),
+            pids_limit: shape.pids().map(number),
             ulimits: Some(vec![limit("nofile", FILES.0, FILES.1), limit("core", 0, 0)]),
             oom_score_adj: Some(OOM_SCORE),
             network_mode: Some("none".into()),
@@ -112,14 +124,14 @@ impl Recipe {
             privileged: Some(false),
             init: Some(false),
             auto_remove: Some(false),
-            runtime: self.runtime.clone(),
+            runtime: shape.runtime.clone(),
             // What a tool says goes through us; the engine keeps nothing.
             log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: None }),
             restart_policy: Some(RestartPolicy { name: Some(RestartPolicyNameEnum::NO), maximum_retry_count: None }),
             ..HostConfig::default()
         };
         ContainerCreateBody {
-            image: Some(self.image.clone()),
+            image: Some(shape.image.clone()),
             hostname: Some("glovebox".into()),
             user: Some(format!("{uid}:{gid}")),
             entrypoint: Some(vec![PID_1.into()]),

@@ -50,7 +50,8 @@ impl Child {
     #[expect(clippy::disallowed_methods, reason = "starting the tool is what this program is for")]
     pub(crate) fn start(start: &Start) -> Result<Self, i32> {
         let [program, arguments @ ..] = &start.argv[..] else { return Err(libc::EINVAL) };
-        let (before, cpu_before) = (cgroup::used(), cpu_us());
+        // Before it can do anything.
+        let (before, cpu_before, filled_before) = (cgroup::used(), cpu_us(), filled(&start.watch));
         let mut command = Command::new(program);
         command.args(arguments).env_clear().envs(start.env.iter().map(|(name, value)| (name, value)));
         command.current_dir(&start.cwd).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -76,9 +77,9 @@ impl Child {
             error,
             ended: None,
             ending: None,
-            filled_before: filled(&start.watch),
             watch: start.watch.clone(),
             cpu_before,
+            filled_before,
             before,
         })
     }

@@ -81,7 +81,7 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
         // Once nothing can stop it any more: whoever reads this takes it for up.
         let _note = Note::leave(places.serving(), &found)?;
         let _ = anstream::stderr().lock().write_all(greeting.as_bytes());
-        tokio::spawn(keep_clean(house::containers(&config, &places).ok()));
+        tokio::spawn(keep_clean(tenants.containers()));
         let needed = args.for_agents.then(|| tenants.clone());
         let ending = async {
             tokio::select! {
@@ -89,13 +89,20 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
                 () = unneeded(needed, Places::of(&config)) => {}
             }
         };
-        Box::pin(server.serve(listeners, ending)).await
+        let served = Box::pin(server.serve(listeners, ending)).await;
+        if let Some(containers) = tenants.containers() {
+            // The next start sweeps what does not go by then.
+            let _ = tokio::time::timeout(DRAIN, containers.drain()).await;
+        }
+        served
     });
     runtime.shutdown_background();
     served?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// How long a server that stops waits for its containers to go.
+const DRAIN: Duration = Duration::from_secs(15);
 /// How often containers are looked for that a process left which is gone.
 const SWEEP: Duration = Duration::from_secs(30);
 

@@ -66,6 +66,14 @@ impl Ground {
         Self { folder, containers, image, docker }
     }
 
+    /// The same where containers wait for their tool.
+    pub(crate) async fn warm(most: u32) -> Self {
+        let mut ground = Self::new().await;
+        let folder = ground.folder.path().join("containers");
+        ground.containers = Arc::new(Containers::new(socket(), folder).warm(most));
+        ground
+    }
+
     /// Another process of the same state folder, as far as containers know.
     pub(crate) fn sibling(&self) -> Arc<Containers> {
         Arc::new(Containers::new(socket(), self.folder.path().join("containers")))

@@ -9,3 +9,4 @@ mod ground;
 mod hygiene;
 mod silence;
 mod walls;
+mod warm;
