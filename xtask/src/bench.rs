@@ -15,6 +15,8 @@ pub(crate) enum Bench {
     Wasm,
     /// Cells against execution in process and against `bwrap`.
     Cell,
+    /// Containers, new and standing, against `docker run` and `docker exec`; output and files of gigabytes (takes an engine).
+    Container,
     /// Decisions of policy: 500 rules against their budget of a millisecond.
     Policy,
     /// The action plane without the run, against bare SQLite; `--large` adds a log of ten million events.
@@ -30,6 +32,7 @@ pub(crate) fn run(root: &Root, bench: Bench, args: &[OsString]) -> Result<()> {
     let targets: &[&str] = match bench {
         Bench::Wasm => &["wasm", "one_shot"],
         Bench::Cell => &["cell"],
+        Bench::Container => &["container"],
         Bench::Policy => &["policy"],
         Bench::Plane => &["plane"],
         Bench::Doors => &["doors"],

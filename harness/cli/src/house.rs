@@ -5,18 +5,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use env_contracts::{ByteSize, Code, Name, Observation, Problem, Profiles, Span};
+use env_contracts::{Code, Name, Observation, Problem, Profiles, Span};
 use glovebox_artifacts::ArtifactStore;
-use glovebox_container::{ContainerBackend, Containers, Socket};
-use glovebox_mcp::upstream::UpstreamBackend;
+use glovebox_container::Containers;
 use glovebox_plane::{
     ActionService, Builtin, LivePolicy, Operator, OperatorSource, Parts, PolicySource, Registry, Settings, Submitted,
     TimeOrderedIds,
 };
 use glovebox_runtime::{Admission, Backend, Budgets, Runtime, SystemClock};
-use glovebox_server::{Tenants, Ways};
+use glovebox_server::Tenants;
 use glovebox_store::{Options, Sqlite};
-use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
 use crate::config::{Config, Count, Origin, trusted};
 use crate::native::{LetGo, Native};
@@ -26,7 +24,7 @@ use crate::places::{Places, protect};
 use crate::registered::Registered;
 use crate::values::Ttl;
 use crate::who::id;
-use crate::{builtin, ceiling};
+use crate::{backends, builtin, ceiling};
 
 /// The tenant of a person's own machine.
 pub(crate) const TENANT: &str = "local";
@@ -49,76 +47,6 @@ pub(crate) fn registry_with(places: &Places, tool: Builtin) -> Registry {
 /// `state-unavailable`, `disk-full`.
 pub(crate) fn artifacts(places: &Places) -> Result<ArtifactStore, Problem> {
     ArtifactStore::open(&places.artifacts(), TENANT).map_err(|error| Problem::of(&error))
-}
-
-/// The WebAssembly backend, where the operator wants components to run.
-///
-/// # Errors
-/// `backend-unavailable` if this host has no such place, `state-unavailable`
-/// if the cache can't be used.
-pub(crate) fn wasm(config: &Config, places: &Places, slots: u32) -> Result<WasmBackend, Problem> {
-    let (cache, helper, limits) = (places.compiled(), Helper::this_program(), compile_limits(config));
-    match config.get("wasm.placement") {
-        Placement::Cell => WasmBackend::in_cells(&cache, helper, limits),
-        Placement::InProcess => WasmBackend::in_process(slots, &cache, helper, limits),
-    }
-}
-
-/// The backend for tools of MCP servers elsewhere.
-pub(crate) fn upstream() -> UpstreamBackend {
-    UpstreamBackend::new(Arc::new(Ways::of_this_host()))
-}
-
-/// The containers of this state folder. Nothing is asked of an engine yet.
-///
-/// # Errors
-/// `config-invalid` for an engine that is not behind a Unix socket.
-pub(crate) fn containers(config: &Config, places: &Places) -> Result<Containers, Problem> {
-    let named = config.entry("container.socket").0;
-    let socket = if named.is_empty() {
-        let host = std::env::var("DOCKER_HOST").ok();
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-        Socket::find(host.as_deref(), runtime.as_deref())?
-    } else {
-        Socket::at(named)
-    };
-    Ok(Containers::new(socket, places.containers()))
-}
-
-/// The backend for images.
-///
-/// # Errors
-/// As of [`containers`].
-pub(crate) fn container(config: &Config, places: &Places) -> Result<ContainerBackend, Problem> {
-    Ok(ContainerBackend::new(Arc::new(containers(config, places)?)))
-}
-
-/// All backends of this host.
-fn backends(
-    config: &Config,
-    places: &Places,
-    slots: u32,
-    containers: Option<Arc<Containers>>,
-) -> Result<Vec<Arc<dyn Backend>>, Problem> {
-    let mut backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, places, slots)?), Arc::new(upstream())];
-    if let Some(containers) = containers {
-        backends.push(Arc::new(ContainerBackend::new(containers)));
-    }
-    Ok(backends)
-}
-
-/// What compiles and adapts strangers' components: this program, started anew.
-pub(crate) fn compiler(config: &Config) -> Compiler {
-    Compiler::new(Helper::this_program(), compile_limits(config))
-}
-
-fn compile_limits(config: &Config) -> CompileLimits {
-    CompileLimits {
-        input: config.get::<ByteSize>("component.max_size").0,
-        wall: config.get::<Span>("compile.wall").0,
-        memory: config.get::<ByteSize>("compile.memory").0,
-        ..CompileLimits::default()
-    }
 }
 
 /// The service over all parts, for a process that runs so many actions at one
@@ -162,7 +90,7 @@ pub(crate) fn letting_go(config: &Config, let_go: LetGo) -> Result<ActionService
     let policy = Arc::new(policy(config, &places, &registry)?);
     let mut backends: Vec<Arc<dyn Backend>> = vec![Arc::new(Native(let_go))];
     if !policy.current().reviewers().is_empty() {
-        backends.push(Arc::new(wasm(config, &places, 1)?));
+        backends.push(Arc::new(backends::wasm(config, &places, 1)?));
     }
     let (operator, store) = (LiveOperator::load(config)?, open_store(&places)?);
     Assembly { places, registry, backends, operator, policy, store }.of(config, &tenant())
@@ -204,8 +132,8 @@ fn service_at(
     operator: Arc<dyn OperatorSource>,
 ) -> Result<ActionService, Problem> {
     // An engine that can't be spoken to is missed by whoever needs one.
-    let containers = containers(config, &places).ok().map(Arc::new);
-    let backends = backends(config, &places, slots, containers)?;
+    let containers = backends::containers(config, &places).ok().map(Arc::new);
+    let backends = backends::all(config, &places, slots, containers)?;
     let store = open_store(&places)?;
     Assembly { places, registry, backends, operator, policy, store }.of(config, &tenant())
 }
@@ -283,11 +211,11 @@ impl AllTenants {
         places.make()?;
         places.set_aside();
         let warm = config.get::<Count>("container.warm").0;
-        let containers = containers(&config, &places).ok().map(|containers| Arc::new(containers.warm(warm)));
+        let containers = backends::containers(&config, &places).ok().map(|containers| Arc::new(containers.warm(warm)));
         let assembly = Assembly {
             policy: Arc::new(policy(&config, &places, &registry)?),
             operator: LiveOperator::load(&config)?,
-            backends: backends(&config, &places, slots, containers.clone())?,
+            backends: backends::all(&config, &places, slots, containers.clone())?,
             store: open_store(&places)?,
             places,
             registry,

@@ -4,6 +4,7 @@
 //! guests say is escaped on terminals.
 
 mod args;
+mod backends;
 mod builtin;
 mod ceiling;
 mod commands;

@@ -1,15 +1,18 @@
 //! The engine: where it is, whether it answers, and what it can do.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bollard::errors::Error;
 use bollard::{API_DEFAULT_VERSION, Docker};
-use env_contracts::{Code, Problem};
+use env_contracts::{Code, Digest, Problem};
 use tokio::sync::OnceCell;
 
 use crate::error::{problem, silent};
+use crate::image::Image;
 
 /// How long the engine may take to say that it is there.
 const HELLO: Duration = Duration::from_secs(5);
@@ -76,12 +79,14 @@ pub struct Facts {
 pub struct Engine {
     socket: Socket,
     client: OnceCell<(Docker, Facts)>,
+    /// What was looked up already: a digest never means anything else.
+    pub(crate) images: Mutex<HashMap<Digest, Image>>,
 }
 
 impl Engine {
     /// The engine behind a socket. Nothing is asked yet.
     pub(crate) fn new(socket: Socket) -> Self {
-        Self { socket, client: OnceCell::new() }
+        Self { socket, client: OnceCell::new(), images: Mutex::default() }
     }
 
     /// Where it listens.

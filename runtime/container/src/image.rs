@@ -1,6 +1,7 @@
 //! Images: what a tool that is one has registered, and what the engine has.
 
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 
 use bollard::models::ImageInspect;
 use env_contracts::{Code, Digest, Problem};
@@ -61,6 +62,7 @@ impl ImageRecord {
 }
 
 /// What an image brings that a container must not get by itself.
+#[derive(Debug, Clone)]
 pub(crate) struct Image {
     /// Folders that it wants a volume of its own for.
     pub(crate) volumes: BTreeSet<String>,
@@ -95,12 +97,24 @@ impl Engine {
 
     /// Whether the image of this digest is here, and what it brings.
     pub(crate) async fn have_image(&self, digest: &Digest) -> Result<Image, Problem> {
+        let known = || self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(image) = known().get(digest) {
+            // Gone by now, it is missed where a container is made of it.
+            return Ok(image.clone());
+        }
         let seen = self.look_up(&id(digest)).await?;
         if seen.id.as_deref().and_then(self::digest).as_ref() != Some(digest) {
             return Err(no_id(&id(digest)));
         }
         let config = seen.config.unwrap_or_default();
-        Ok(Image { volumes: config.volumes.unwrap_or_default().into_iter().collect() })
+        let image = Image { volumes: config.volumes.unwrap_or_default().into_iter().collect() };
+        known().insert(digest.clone(), image.clone());
+        Ok(image)
+    }
+
+    /// An image that is not there any more is looked up again.
+    pub(crate) fn forget_image(&self, id: &str) {
+        self.images.lock().unwrap_or_else(PoisonError::into_inner).retain(|digest, _| self::id(digest) != id);
     }
 
     async fn look_up(&self, reference: &str) -> Result<ImageInspect, Problem> {
@@ -112,12 +126,14 @@ impl Engine {
                 other => other.map(Ok),
             }
         });
-        seen.await?.map_err(|error| Problem {
-            code: Code::ImageUnknown,
-            help: "bring it there (`docker pull`, `docker load`, `docker import`): nothing is pulled by itself".into(),
-            ..problem(&doing, &error)
-        })
+        seen.await?.map_err(|error| unknown(problem(&doing, &error)))
     }
+}
+
+/// What the engine said of an image that it does not have.
+pub(crate) fn unknown(problem: Problem) -> Problem {
+    let help = "bring it there (`docker pull`, `docker load`, `docker import`): nothing is pulled by itself";
+    Problem { code: Code::ImageUnknown, help: help.into(), ..problem }
 }
 
 /// An image's id as the engine takes it.

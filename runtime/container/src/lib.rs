@@ -8,6 +8,17 @@
 //!
 //! What it is not: it decides nothing, pulls nothing, and knows no door, no
 //! policy and no database.
+//!
+//! ```
+//! use glovebox_container::{Containers, Socket};
+//!
+//! let socket = Socket::find(Some("unix:///run/user/1000/docker.sock"), None).unwrap();
+//! // Nothing is asked of an engine, and nothing written, until an action needs it.
+//! let containers = Containers::new(socket, "/var/lib/glovebox/containers".into());
+//! assert_eq!(containers.engine().socket().path().to_str(), Some("/run/user/1000/docker.sock"));
+//! // Others are spoken to by nobody here.
+//! assert!(Socket::find(Some("tcp://10.0.0.1:2375"), None).is_err());
+//! ```
 
 mod applied;
 mod backend;

@@ -10,14 +10,17 @@ use glovebox_supervisor::{FrameError, Key, Order, PROTOCOL, Ready, Report};
 use crate::containers::Containers;
 use crate::drive::{Errand, Prepared, Sandbox};
 use crate::engine::{QUICK, SLOW, within};
+use crate::error::{is_missing, problem, silent};
 use crate::folders::Copied;
 use crate::layout::{self, Tree};
 use crate::recipe::{Recipe, Shape};
 use crate::session::{Over, Session};
-use crate::{applied, supervisor};
+use crate::{applied, image, supervisor};
 
 /// How long a supervisor may take to say that it is there, or where things lie.
 const HELLO: Duration = Duration::from_secs(20);
+/// What is said of that where it goes wrong.
+const MAKING: &str = "making a container";
 /// How long one that waits may take to say that it is still there.
 const SIGN: Duration = Duration::from_secs(1);
 
@@ -55,11 +58,16 @@ pub(crate) async fn stand_up(containers: &Containers, action: &str, shape: &Shap
     // knows a container can take it away.
     let (asking, asked) = (client.clone(), body.clone());
     let made = tokio::spawn(async move {
-        let made = within("making a container", SLOW, asking.create_container(Some(options), asked)).await?;
-        Ok::<_, Problem>(Sandbox::new(asking, made.id))
+        match tokio::time::timeout(SLOW, asking.create_container(Some(options), asked)).await {
+            Ok(Ok(made)) => Ok(Sandbox::new(asking, made.id)),
+            // It was there when it was looked up.
+            Ok(Err(error)) if is_missing(&error) => Err(image::unknown(problem(MAKING, &error))),
+            Ok(Err(error)) => Err(problem(MAKING, &error)),
+            Err(_) => Err(silent(MAKING, Some(SLOW))),
+        }
     });
-    let sandbox =
-        made.await.map_err(|error| Problem::new(Code::BackendError, format!("making a container: {error}")))??;
+    let made = made.await.map_err(|error| Problem::new(Code::BackendError, format!("{MAKING}: {error}")))?;
+    let sandbox = made.inspect_err(|_| containers.engine().forget_image(&shape.image))?;
     let inspected = within("looking at a container", QUICK, client.inspect_container(&sandbox.id, None)).await?;
     let differences = applied::differences(&body, &shape.image, &inspected);
     if !differences.is_empty() {

@@ -10,6 +10,23 @@
 //! The crate is the program too (`src/main.rs`), which is built static and
 //! carried by `runtime/container`. It knows nothing of contracts, plans and
 //! engines.
+//!
+//! ```
+//! use glovebox_supervisor::{Decoder, Report, Sealer};
+//!
+//! let (key, mut bytes) = ([7; 32], Vec::new());
+//! Report::Stdout(b"hello").write(&mut Sealer::new(&key), &mut bytes);
+//!
+//! let mut said = Vec::new();
+//! Report::read(&mut Decoder::new(&key), &bytes, |report| {
+//!     said.push(matches!(report, Report::Stdout(b"hello")));
+//!     Ok(())
+//! })
+//! .unwrap();
+//! assert_eq!(said, [true]);
+//! // Under another key it is nothing.
+//! assert!(Report::read(&mut Decoder::new(&[8; 32]), &bytes, |_| Ok(())).is_err());
+//! ```
 
 mod frame;
 mod order;

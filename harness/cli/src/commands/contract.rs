@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::places::Places;
 use crate::print::{self, FAILED, FAINT, SUCCEEDED};
 use crate::terminal::escaped_line;
-use crate::{ceiling, house};
+use crate::{backends, ceiling, house};
 
 pub(crate) fn run(command: ContractCommand, config: &Config) -> Result<ExitCode, Problem> {
     let ContractCommand::Check { file, json } = command;
@@ -22,7 +22,7 @@ pub(crate) fn run(command: ContractCommand, config: &Config) -> Result<ExitCode,
     let places = Places::of(config);
     places.make()?;
     let backends: Vec<Arc<dyn Backend>> =
-        vec![Arc::new(house::wasm(config, &places, 1)?), Arc::new(house::container(config, &places)?)];
+        vec![Arc::new(backends::wasm(config, &places, 1)?), Arc::new(backends::container(config, &places)?)];
     let report = report(&contract, config, &backends)?;
     let code = if report.satisfiable { 0 } else { Code::ContractUnsatisfied.exit_code() };
     printed(if json { print::json(&report) } else { shown(&report) }, code)

@@ -24,7 +24,7 @@ use crate::args::{AskMode, ContextArgs, ExecArgs};
 use crate::config::Config;
 use crate::places::Places;
 use crate::progress::HUSH;
-use crate::{house, print, who};
+use crate::{backends, house, print, who};
 
 /// What the tool is called in the log, and by rules.
 const NAME: &str = "image.exec";
@@ -109,7 +109,7 @@ fn image(args: &ExecArgs, config: &Config, places: &Places) -> Result<ImageRecor
             .with_help("name one with --image, or set `container.image`; `cargo xtask images build` makes two"));
     }
     places.make()?;
-    let containers = house::containers(config, places)?;
+    let containers = backends::containers(config, places)?;
     house::tokio_runtime()?.block_on(containers.find_image(named))
 }
 

@@ -15,10 +15,10 @@ use serde::Serialize;
 use super::printed;
 use crate::args::GcArgs;
 use crate::config::Config;
-use crate::house;
 use crate::places::Places;
 use crate::print;
 use crate::terminal::escaped_line;
+use crate::{backends, house};
 
 pub(crate) fn run(args: &GcArgs, config: &Config) -> Result<ExitCode, Problem> {
     let places = Places::of(config);
@@ -69,7 +69,7 @@ fn artifacts(config: &Config, places: &Places, dry_run: bool) -> Result<GcReport
 
 /// Compiled components, those used longest ago first, until the rest fits.
 fn compiled(config: &Config, places: &Places, dry_run: bool) -> Result<Vec<Dropped>, Problem> {
-    let backend = house::wasm(config, places, 1)?;
+    let backend = backends::wasm(config, places, 1)?;
     let cache = backend.cache();
     let mut entries = cache.entries().map_err(|error| Problem::of(&error))?;
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.used));
@@ -95,7 +95,7 @@ fn compiled(config: &Config, places: &Places, dry_run: bool) -> Result<Vec<Dropp
 /// Containers of processes that are gone. An engine that does not answer keeps
 /// nothing else from being cleaned.
 fn containers(config: &Config, places: &Places, dry_run: bool) -> Result<glovebox_container::Swept, Problem> {
-    let containers = house::containers(config, places)?;
+    let containers = backends::containers(config, places)?;
     let swept = house::tokio_runtime()?.block_on(containers.sweep(dry_run));
     Ok(swept.unwrap_or_else(|problem| {
         print::problem(&problem);

@@ -188,3 +188,59 @@ fn what_a_kill_left_is_swept() {
     assert_eq!(fs_err::read_dir(house.state().join("containers/processes")).unwrap().count(), 0);
     house.is_tidy();
 }
+
+/// How many processes are killed; more where somebody looks closely.
+const KILLS: u32 = 12;
+
+/// Killed at any moment of its making, its work and its end, a process leaves
+/// nothing that is not taken away, and harms nobody.
+#[test]
+fn kills_at_any_moment_leave_nothing() {
+    if !are_here() {
+        return;
+    }
+    let kills = std::env::var("GLOVEBOX_TEST_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(KILLS);
+    let house = House::cold();
+    house.may_write();
+    let exec = |script: &str| {
+        let mut command = house.command();
+        command.args([
+            "exec",
+            "--image",
+            MINIMAL,
+            "--workspace",
+            ".",
+            "--limits",
+            "wall=60s",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let before = fs_err::read_to_string(house.workspace().join("a.txt")).unwrap();
+    let sibling = exec("for i in $(seq 200); do echo $i; sleep 0.02; done");
+    for round in 0..kills {
+        // Some before anything happened, some in each of its steps, some at its
+        // end.
+        let mut killed = exec("echo half > made; head -c 300000 /dev/zero > /outputs/o; sleep 0.05");
+        std::thread::sleep(Duration::from_millis(u64::from(round) * 37 % 700));
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+    }
+    let output = sibling.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stdout.iter().filter(|byte| **byte == b'\n').count() == 200);
+    house.run(&["gc"]).ok();
+    assert_eq!(containers(&house), Vec::<String>::new());
+    assert_eq!(fs_err::read_dir(house.state().join("containers/processes")).unwrap().count(), 0);
+    house.is_tidy();
+    house.run(&["db", "check"]).ok();
+    house.run(&["audit", "verify"]).ok();
+    // Brought whole or not at all, and nothing beside it.
+    assert_eq!(fs_err::read_to_string(house.workspace().join("a.txt")).unwrap(), before);
+    let made = fs_err::read_to_string(house.workspace().join("made")).unwrap_or_else(|_| "half\n".into());
+    assert_eq!(made, "half\n");
+    let left = crate::support::files(&house.workspace()).into_iter().filter(|file| file.contains(".glovebox-"));
+    assert_eq!(left.collect::<Vec<_>>(), Vec::<String>::new());
+}

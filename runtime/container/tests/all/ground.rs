@@ -186,6 +186,8 @@ pub(crate) struct Act<'a> {
     paths: Vec<PathArgument>,
     pub(crate) stop: Stop,
     pub(crate) heard: Arc<Mutex<Heard>>,
+    /// Whether what it says is kept.
+    pub(crate) keeps: bool,
     image: ImageRecord,
     containers: Arc<Containers>,
 }
@@ -195,13 +197,23 @@ pub(crate) struct Act<'a> {
 pub(crate) struct Heard {
     pub(crate) out: Vec<u8>,
     pub(crate) err: Vec<u8>,
+    /// Bytes of both.
+    pub(crate) count: u64,
 }
 
-struct Ear(Arc<Mutex<Heard>>);
+/// Keeps what it hears, or only counts it.
+struct Ear(Arc<Mutex<Heard>>, bool);
 
 impl FrameSink for Ear {
     fn frame(&mut self, frame: Frame<'_>) {
         let mut heard = self.0.lock().unwrap();
+        heard.count += match frame {
+            Frame::Stdout(bytes) | Frame::Stderr(bytes) => bytes.len() as u64,
+            Frame::Log { .. } | Frame::Progress { .. } => 0,
+        };
+        if !self.1 {
+            return;
+        }
         match frame {
             Frame::Stdout(bytes) => heard.out.extend_from_slice(bytes),
             Frame::Stderr(bytes) => heard.err.extend_from_slice(bytes),
@@ -237,6 +249,7 @@ impl<'a> Act<'a> {
             paths: Vec::new(),
             stop: Stop::default(),
             heard: Arc::default(),
+            keeps: true,
             image: ground.image.clone(),
             containers: ground.containers.clone(),
         }
@@ -367,7 +380,7 @@ impl<'a> Act<'a> {
         let bound = Bound::new(plan, registered, prepared, files);
         let (runtime, authority) = Runtime::new(vec![backend]);
         let permit = authority.permit(&bound.digest);
-        let ports = Ports { frames: Box::new(Ear(self.heard.clone())), stop: self.stop };
+        let ports = Ports { frames: Box::new(Ear(self.heard.clone(), self.keeps)), stop: self.stop };
         let RunReport { end, usage, notices } = runtime.run(bound, permit, ports).await?;
         let heard = self.heard.lock().unwrap().clone();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -4,13 +4,13 @@ use env_contracts::{Code, Problem};
 
 use super::Line;
 use crate::config::Config;
-use crate::house;
 use crate::places::Places;
+use crate::{backends, house};
 
 /// One line: nobody needs containers who runs components alone.
 pub(super) fn look(config: &Config) -> Line {
     let found = || -> Result<String, Problem> {
-        let containers = house::containers(config, &Places::of(config))?;
+        let containers = backends::containers(config, &Places::of(config))?;
         let socket = containers.engine().socket().path().display().to_string();
         let facts = house::tokio_runtime()?.block_on(containers.engine().facts())?.clone();
         let runtimes = facts.runtimes.join(", ");

@@ -10,8 +10,8 @@ use glovebox_wasm::{Placement, WasmBackend};
 
 use super::Line;
 use crate::config::Config;
-use crate::house;
 use crate::places::Places;
+use crate::{backends, house};
 
 /// The tool for which the cells are made.
 const TOOL: &str = "text.count";
@@ -26,7 +26,7 @@ pub(super) fn test(config: &Config) -> Result<Vec<Line>, Problem> {
         )]);
     }
     let places = Places::of(config);
-    let backend = match house::wasm(config, &places, 1) {
+    let backend = match backends::wasm(config, &places, 1) {
         Ok(backend) => backend,
         Err(problem) => return Ok(vec![Line::required(WHAT, Err(problem))]),
     };

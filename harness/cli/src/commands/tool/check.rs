@@ -18,11 +18,11 @@ use crate::args::{StdinArg, ToolCheckArgs};
 use crate::commands::contract;
 use crate::commands::printed;
 use crate::config::Config;
-use crate::house;
 use crate::places::Places;
 use crate::print::{self, FAILED, SUCCEEDED};
 use crate::progress::Progress;
 use crate::terminal::{escaped, escaped_line};
+use crate::{backends, house};
 
 /// Examples run one after the other.
 const SLOTS: u32 = 1;
@@ -114,7 +114,7 @@ impl Subject {
         checks.push(Check::new("schemas", "command lines", marked(manifest)));
 
         self.places.make()?;
-        checks.extend(clauses(&self.tool, config, Arc::new(house::wasm(config, &self.places, SLOTS)?)));
+        checks.extend(clauses(&self.tool, config, Arc::new(backends::wasm(config, &self.places, SLOTS)?)));
 
         let compiled = describe::compile(&self.component, manifest, &self.places, config);
         let runs = compiled.is_ok();
@@ -146,7 +146,7 @@ impl Subject {
     /// Of a tool that a server elsewhere has.
     fn elsewhere(self, config: &Config) -> Result<Report, Problem> {
         let mut checks = vec![Check::new("server", "says of it what was registered", upstream::check(&self.tool))];
-        checks.extend(clauses(&self.tool, config, Arc::new(house::upstream())));
+        checks.extend(clauses(&self.tool, config, Arc::new(backends::upstream())));
         Ok(Report::new(&self.tool, checks))
     }
 
@@ -154,7 +154,7 @@ impl Subject {
     fn in_an_image(self, config: &Config) -> Result<Report, Problem> {
         self.places.make()?;
         let (manifest, registered) = (&self.tool.manifest, &self.tool.registered);
-        let backend = Arc::new(house::container(config, &self.places)?);
+        let backend = Arc::new(backends::container(config, &self.places)?);
         let prepared = house::tokio_runtime()?.block_on(backend.prepare(registered, &manifest.contract, &|_| {}));
         let runs = prepared.is_ok();
         let mut checks = vec![

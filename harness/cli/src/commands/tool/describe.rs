@@ -11,9 +11,9 @@ use glovebox_runtime::{ArtifactBytes, Backend as _, Registered};
 use serde_json::Value;
 
 use crate::config::Config;
-use crate::house;
 use crate::places::Places;
 use crate::progress::Progress;
+use crate::{backends, house};
 
 /// What describing itself may use: it is a constant in every sane tool.
 const LIMITS: JobLimits = JobLimits {
@@ -32,7 +32,7 @@ const LIMITS: JobLimits = JobLimits {
 /// `compile-failed`, `component-imports`, `state-unavailable` and the like;
 /// `tool-check-failed` with what differs.
 pub(super) fn compile(component: &[u8], manifest: &Manifest, places: &Places, config: &Config) -> Result<(), Problem> {
-    let backend = house::wasm(config, places, 1)?;
+    let backend = backends::wasm(config, places, 1)?;
     let registered = Registered {
         digest: Digest::of(component),
         bytes: ArtifactBytes::Memory(component.into()),

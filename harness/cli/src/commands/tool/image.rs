@@ -16,14 +16,14 @@ use crate::commands::{files, printed};
 use crate::config::Config;
 use crate::places::Places;
 use crate::terminal::escaped_line;
-use crate::{house, print};
+use crate::{backends, house, print};
 
 /// Registers an image that the engine has, under the digest that its name leads
 /// to now. Nobody follows the name again.
 pub(super) fn add(reference: &str, args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Problem> {
     let places = Places::of(config);
     places.make()?;
-    let containers = house::containers(config, &places)?;
+    let containers = backends::containers(config, &places)?;
     let image = house::tokio_runtime()?.block_on(containers.find_image(reference))?;
     let mut manifest = match &args.manifest {
         Some(path) => read(path)?,

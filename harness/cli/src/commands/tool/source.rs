@@ -8,9 +8,9 @@ use glovebox_runtime::job::UngrantedImports;
 use glovebox_wasm::{Inspection, Kind, WasmError, inspect, typed};
 
 use super::{exported, generate};
+use crate::backends;
 use crate::commands::files;
 use crate::config::Config;
-use crate::house;
 
 /// A component that can be called, and what it was made from.
 pub(super) struct Source {
@@ -41,7 +41,7 @@ impl Source {
         if found.kind == Kind::Component {
             return Ok(Self { component: bytes, inspection: found, adapted: false });
         }
-        let component = house::compiler(config).adapt(&bytes, &found).map_err(named)?.into_owned();
+        let component = backends::compiler(config).adapt(&bytes, &found).map_err(named)?.into_owned();
         let inspection = of(&component).map_err(named)?;
         Ok(Self { component, inspection, adapted: true })
     }
