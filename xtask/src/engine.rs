@@ -42,8 +42,10 @@ pub(crate) fn start(root: &Root) -> Result<Option<Daemon>> {
     let at = |name: &str| folder.path().join(name);
     let log = fs_err::File::create(at("log"))?.into_parts().0;
     println!("starting {DAEMON} for the tests");
+    // However we end, it is asked to end too.
     let child = root
-        .command(DAEMON)
+        .command("setpriv")
+        .args(["--pdeathsig", "TERM", DAEMON])
         .arg("--data-root")
         .arg(at("data"))
         .arg("--exec-root")

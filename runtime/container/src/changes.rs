@@ -4,10 +4,12 @@
 //! there when the folder was copied, or to nothing: what somebody else changed
 //! meanwhile stays theirs, and is told.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use env_contracts::Notice;
 use glovebox_runtime::Hide;
@@ -15,9 +17,10 @@ use glovebox_supervisor::{Laid, Left};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::folders::Copied;
+use crate::folders::{Copied, real_path};
 use crate::haul::{Haul, named};
 use crate::layout::{Stamp, Tree, open_beneath};
+use crate::marks::{OURS, Scratch};
 
 /// What came of bringing changes to a folder.
 #[derive(Debug, Default)]
@@ -31,10 +34,26 @@ pub(crate) struct Applied {
 }
 
 /// Brings what changed to the folder that it was copied from.
-pub(crate) fn apply(copied: &Copied, tree: &Tree, haul: &Haul, staged: BorrowedFd<'_>) -> Applied {
+///
+/// # Errors
+/// Where it can't be written down which files stand beside others meanwhile:
+/// nothing was touched then.
+pub(crate) fn apply(
+    copied: &Copied,
+    tree: &Tree,
+    haul: &Haul,
+    staged: BorrowedFd<'_>,
+    scratch: &Scratch,
+) -> std::io::Result<Applied> {
+    let beside = format!("{OURS}{}", uuid::Uuid::new_v4().simple());
+    let root = PathBuf::from(real_path(copied.dir.as_fd())?);
+    let files = haul.found.iter().filter(|(_, found)| found.what == Laid::File);
+    let folders: BTreeSet<PathBuf> =
+        files.map(|(path, _)| root.join(OsStr::from_bytes(path)).parent().unwrap_or(&root).join(&beside)).collect();
+    scratch.beside(&folders.into_iter().collect::<Vec<_>>())?;
     let mut applied = Applied { notices: haul.notices("change-left-out"), ..Applied::default() };
     let hide = Hide::new(&copied.hide).unwrap_or_default();
-    let mut target = Target { root: copied.dir.as_fd(), tree, hide, applied: &mut applied };
+    let mut target = Target { root: copied.dir.as_fd(), tree, hide, beside, applied: &mut applied };
     for (path, found) in &haul.found {
         let done = match &found.what {
             Laid::Folder if tree.entries.get(path).is_some_and(|stamp| stamp.folder) => Ok(()),
@@ -60,13 +79,15 @@ pub(crate) fn apply(copied: &Copied, tree: &Tree, haul: &Haul, staged: BorrowedF
         let message = format!("changes of `{}` were not brought out: {}", copied.guest, named(&paths));
         applied.notices.push(Notice::new("change-refused", message));
     }
-    applied
+    Ok(applied)
 }
 
 struct Target<'a> {
     root: BorrowedFd<'a>,
     tree: &'a Tree,
     hide: Hide,
+    /// The name of a file until it has its own.
+    beside: String,
     applied: &'a mut Applied,
 }
 
@@ -115,7 +136,7 @@ impl Target<'_> {
         // it, and a known one as it was.
         let runs = if mode & 0o100 == 0 { 0 } else { 0o111 };
         let mode = own.unwrap_or(0o666) & !0o111 | runs;
-        let beside = format!(".glovebox-{}", uuid::Uuid::new_v4().simple());
+        let beside = self.beside.clone();
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let to = rustix::fs::openat(&above, &*beside, flags, Mode::from_raw_mode(mode))?;
         let copied = std::io::copy(&mut File::from(from), &mut File::from(to.try_clone().map_err(|_| Errno::IO)?));

@@ -35,7 +35,13 @@ fn brought(path: &str, hide: &[&str], meanwhile: impl FnOnce(&std::path::Path)) 
     }
     haul.take(Report::Collected).unwrap();
     meanwhile(live.path());
-    let applied = apply(&copied, &tree, &haul, open(stage.path()).as_fd());
+    let folder = tempfile::tempdir().unwrap();
+    let installation = crate::marks::Installation::open(folder.path()).unwrap();
+    let scratch = installation.scratch("a1").unwrap();
+    let applied = apply(&copied, &tree, &haul, open(stage.path()).as_fd(), &scratch).unwrap();
+    assert!(
+        fs_err::read(scratch.path().join("beside")).unwrap().starts_with(live.path().as_os_str().as_encoded_bytes())
+    );
     (live, applied.refused.len())
 }
 

@@ -1,7 +1,7 @@
 //! The containers of a state folder: the engine, and what this process is to it.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use env_contracts::Problem;
 
@@ -15,7 +15,7 @@ use crate::pool::Pool;
 pub struct Containers {
     engine: Engine,
     folder: PathBuf,
-    installation: OnceLock<Installation>,
+    installation: OnceLock<Arc<Installation>>,
     // Two at once would each open one.
     opening: std::sync::Mutex<()>,
     pool: Pool,
@@ -52,12 +52,12 @@ impl Containers {
     }
 
     /// This process as containers know it, marked as alive from now on.
-    pub(crate) fn installation(&self) -> Result<&Installation, Problem> {
+    pub(crate) fn installation(&self) -> Result<&Arc<Installation>, Problem> {
         let _one = self.opening.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(installation) = self.installation.get() {
             return Ok(installation);
         }
-        let opened = Installation::open(&self.folder)?;
+        let opened = Arc::new(Installation::open(&self.folder)?);
         Ok(self.installation.get_or_init(|| opened))
     }
 

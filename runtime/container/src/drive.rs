@@ -48,18 +48,24 @@ impl Errand {
 pub(crate) struct Sandbox {
     client: Docker,
     pub(crate) id: String,
+    installation: Arc<Installation>,
     gone: bool,
 }
 
 impl Sandbox {
-    pub(crate) fn new(client: Docker, id: String) -> Self {
-        Self { client, id, gone: false }
+    pub(crate) fn new(client: Docker, id: String, installation: Arc<Installation>) -> Self {
+        Self { client, id, installation, gone: false }
     }
 
     async fn remove(mut self) -> Result<(), Problem> {
         self.gone = true;
-        ladder::remove(&self.client, &self.id).await
+        removed(&self.client, &self.id, &self.installation).await
     }
+}
+
+/// Removes a container. One that is still there afterwards is remembered.
+async fn removed(client: &Docker, id: &str, installation: &Installation) -> Result<(), Problem> {
+    ladder::remove(client, id).await.inspect_err(|_| installation.quarantine(id))
 }
 
 impl Drop for Sandbox {
@@ -67,9 +73,8 @@ impl Drop for Sandbox {
         if !self.gone
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let (client, id) = (self.client.clone(), self.id.clone());
-            // What can't be removed now is swept later.
-            runtime.spawn(async move { ladder::remove(&client, &id).await });
+            let (client, id, installation) = (self.client.clone(), self.id.clone(), self.installation.clone());
+            runtime.spawn(async move { removed(&client, &id, &installation).await });
         }
     }
 }

@@ -166,7 +166,7 @@ impl Folders {
 }
 
 /// Where an open folder lies, as the kernel knows it.
-fn real_path(fd: BorrowedFd<'_>) -> std::io::Result<String> {
+pub(crate) fn real_path(fd: BorrowedFd<'_>) -> std::io::Result<String> {
     let link = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())?;
     link.into_string().map_err(|_| std::io::Error::other("its path is not UTF-8"))
 }

@@ -6,9 +6,11 @@
 //! nothing of a living sibling's is ever touched, and nothing has to be written
 //! down between the wish for a container and its being there.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use env_contracts::{Code, Problem};
@@ -32,6 +34,8 @@ pub(crate) struct Installation {
     id: String,
     process: String,
     _alive: OwnedFd,
+    /// Containers of this process that could not be taken away.
+    quarantined: Mutex<BTreeSet<String>>,
 }
 
 /// A container that could not be taken away.
@@ -67,7 +71,7 @@ impl Installation {
         let id = id(folder).map_err(failed)?;
         let process = uuid::Uuid::new_v4().simple().to_string();
         let alive = alive(&processes, &process).map_err(failed)?;
-        Ok(Self { folder: folder.to_owned(), id, process, _alive: alive })
+        Ok(Self { folder: folder.to_owned(), id, process, _alive: alive, quarantined: Mutex::default() })
     }
 
     /// Where things of containers are kept.
@@ -96,6 +100,16 @@ impl Installation {
         format!("glovebox-{}-{action}-{}", &self.id[..8], &self.process[..8])
     }
 
+    /// A container of this process could not be taken away: whoever sweeps tries
+    /// again, though its process lives.
+    pub(crate) fn quarantine(&self, container: &str) {
+        self.quarantined().insert(container.to_owned());
+    }
+
+    fn quarantined(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.quarantined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes away what processes that are gone left behind, on the engine and on
     /// disk. `dry_run`: only tells.
     ///
@@ -111,12 +125,15 @@ impl Installation {
         for container in found {
             let labels = container.labels.unwrap_or_default();
             let (Some(id), Some(process)) = (container.id, labels.get(PROCESS)) else { continue };
-            if self.lives(process) {
+            if self.lives(process) && !self.quarantined().contains(&id) {
                 continue;
             }
             if !dry_run && let Err(problem) = ladder::remove(client, &id).await {
                 swept.left.push(Left { container: id, why: problem.message });
                 continue;
+            }
+            if !dry_run {
+                self.quarantined().remove(&id);
             }
             swept.gone.push(id);
         }
@@ -151,6 +168,7 @@ impl Installation {
                 continue;
             }
             let path = entry.path();
+            take_back(&path);
             let _ = if path.is_dir() { fs_err::remove_dir_all(&path) } else { fs_err::remove_file(&path) };
         }
     }
@@ -170,7 +188,39 @@ impl Scratch {
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
+
+    /// Writes down, before they are made, which files of ours will stand for a
+    /// moment in folders of the user's.
+    pub(crate) fn beside(&self, files: &[PathBuf]) -> std::io::Result<()> {
+        let mut list = fs_err::File::create(self.0.join(BESIDE))?;
+        for file in files {
+            // No path holds this byte.
+            list.write_all(file.as_os_str().as_encoded_bytes())?;
+            list.write_all(&[0])?;
+        }
+        Ok(())
+    }
 }
+
+/// The list of files beside those that are written: a name that no staged file
+/// has, since those lie deeper.
+const BESIDE: &str = "beside";
+
+/// Removes what a process that is gone left beside files of the user's.
+fn take_back(scratch: &Path) {
+    use std::os::unix::ffi::OsStrExt as _;
+    let Ok(list) = fs_err::read(scratch.join(BESIDE)) else { return };
+    for path in list.split(|byte| *byte == 0) {
+        let path = Path::new(std::ffi::OsStr::from_bytes(path));
+        // Whatever else the list says, nothing but ours is removed.
+        if path.file_name().is_some_and(|name| name.as_bytes().starts_with(OURS.as_bytes())) {
+            let _ = fs_err::remove_file(path);
+        }
+    }
+}
+
+/// What the names of such files begin with.
+pub(crate) const OURS: &str = ".glovebox-";
 
 impl Drop for Scratch {
     fn drop(&mut self) {
@@ -228,9 +278,17 @@ mod tests {
         // As a kill leaves it: its mark, which nobody holds, and what lies there.
         fs_err::write(&gone, "").unwrap();
         fs_err::create_dir(processes.join("00ff.a2")).unwrap();
+        // What it had written down that it makes, and what it had not.
+        let [half, whole] = [".glovebox-1", "mine"].map(|name| folder.path().join(name));
+        fs_err::write(&half, "half").unwrap();
+        fs_err::write(&whole, "whole").unwrap();
+        let dead = Scratch(processes.join("00ff.a2"));
+        dead.beside(&[half.clone(), whole.clone(), folder.path().join("none/.glovebox-1")]).unwrap();
+        std::mem::forget(dead);
         assert!(!one.lives("00ff") && !one.lives("0123") && !one.lives("../installation"));
         one.sweep_disk();
         assert!(!gone.exists() && !processes.join("00ff.a2").exists() && scratch.path().exists());
+        assert!(!half.exists() && whole.exists());
         drop((other, scratch));
         assert!(!one.lives(&living) && one.lives(&one.process));
         assert_eq!(fs_err::read_dir(&processes).unwrap().count(), 1);

@@ -49,17 +49,17 @@ pub(crate) fn shape(errand: &Errand) -> Shape {
 /// Makes a container, compares it with what was asked for, starts it and hears
 /// what it finds itself held to.
 pub(crate) async fn stand_up(containers: &Containers, action: &str, shape: &Shape) -> Result<Member, Problem> {
-    let installation = containers.installation()?;
+    let installation = containers.installation()?.clone();
     let client = containers.engine().client().await?.clone();
     let supervisor = supervisor::place(installation.folder())?.display().to_string();
     let body = Recipe { shape, labels: installation.labels(action), supervisor }.body();
     let options = CreateContainerOptionsBuilder::default().name(&installation.name(action)).build();
     // Once it is asked for, it is waited for, whoever waits for us: only who
     // knows a container can take it away.
-    let (asking, asked) = (client.clone(), body.clone());
+    let (asking, asked, bearer) = (client.clone(), body.clone(), installation);
     let made = tokio::spawn(async move {
         match tokio::time::timeout(SLOW, asking.create_container(Some(options), asked)).await {
-            Ok(Ok(made)) => Ok(Sandbox::new(asking, made.id)),
+            Ok(Ok(made)) => Ok(Sandbox::new(asking, made.id, bearer)),
             // It was there when it was looked up.
             Ok(Err(error)) if is_missing(&error) => Err(image::unknown(problem(MAKING, &error))),
             Ok(Err(error)) => Err(problem(MAKING, &error)),

@@ -86,10 +86,12 @@ async fn bring(
     most: u64,
 ) -> Result<Applied, String> {
     let scratch = installation.scratch(&errand.action).map_err(|error| error.to_string())?;
-    let staged = open(scratch.path())?;
-    let into = Haul::new(open(scratch.path())?, most);
+    let stage = scratch.path().join("staged");
+    glovebox_runtime::private_dir(&stage).map_err(|error| error.to_string())?;
+    let staged = open(&stage)?;
+    let into = Haul::new(open(&stage)?, most);
     let haul = haul(session, Order::CollectChanges(copied.guest.clone()), into).await?;
-    Ok(changes::apply(copied, tree, &haul, staged.as_fd()))
+    changes::apply(copied, tree, &haul, staged.as_fd(), &scratch).map_err(|error| error.to_string())
 }
 
 fn open(folder: &Path) -> Result<OwnedFd, String> {

@@ -7,6 +7,8 @@ mod ends;
 mod files;
 mod ground;
 mod hygiene;
+mod proxy;
 mod silence;
+mod stuck;
 mod walls;
 mod warm;
