@@ -7,6 +7,7 @@ use bollard::Docker;
 use env_contracts::{Limits, Notice, Problem};
 use glovebox_runtime::job::{End, FrameSink, JobUsage, ToolFailure};
 use glovebox_runtime::{RunReport, Stop};
+use tokio_util::task::TaskTracker;
 
 use crate::containers::Containers;
 use crate::folders::Folders;
@@ -21,6 +22,9 @@ use crate::watch::Run;
 
 /// How long a container may take to end after its last word.
 const LAST: Duration = Duration::from_secs(5);
+
+/// How long is waited for a container that is not needed after all.
+const GONE: Duration = Duration::from_secs(45);
 
 /// What is run.
 pub(crate) struct Errand {
@@ -49,12 +53,14 @@ pub(crate) struct Sandbox {
     client: Docker,
     pub(crate) id: String,
     installation: Arc<Installation>,
+    /// What whoever wants it to be gone waits for.
+    tasks: TaskTracker,
     gone: bool,
 }
 
 impl Sandbox {
-    pub(crate) fn new(client: Docker, id: String, installation: Arc<Installation>) -> Self {
-        Self { client, id, installation, gone: false }
+    pub(crate) fn new(client: Docker, id: String, installation: Arc<Installation>, tasks: TaskTracker) -> Self {
+        Self { client, id, installation, tasks, gone: false }
     }
 
     async fn remove(mut self) -> Result<(), Problem> {
@@ -70,11 +76,9 @@ async fn removed(client: &Docker, id: &str, installation: &Installation) -> Resu
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        if !self.gone
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
+        if !self.gone && tokio::runtime::Handle::try_current().is_ok() {
             let (client, id, installation) = (self.client.clone(), self.id.clone(), self.installation.clone());
-            runtime.spawn(async move { removed(&client, &id, &installation).await });
+            self.tasks.spawn(async move { removed(&client, &id, &installation).await });
         }
     }
 }
@@ -99,13 +103,19 @@ pub(crate) async fn run(
     let began = Instant::now();
     let mut usage = JobUsage::default();
     errand.folders.private.extend(std::mem::take(&mut errand.volumes));
+    let tasks = TaskTracker::new();
     let prepared = tokio::select! {
-        prepared = Box::pin(prepare(containers, &mut errand)) => prepared,
-        () = stop.requested() => return RunReport { end: End::Interrupted, usage, notices: Vec::new() },
+        prepared = Box::pin(prepare(containers, &mut errand, &tasks)) => prepared.map_err(End::Refused),
+        () = stop.requested() => Err(End::Interrupted),
     };
     let Prepared { sandbox, mut session, trees, shape } = match prepared {
         Ok(prepared) => prepared,
-        Err(problem) => return RunReport { end: End::Refused(problem), usage, notices: Vec::new() },
+        Err(end) => {
+            // What was made by then goes before anybody hears of it.
+            tasks.close();
+            let _ = tokio::time::timeout(GONE, tasks.wait()).await;
+            return RunReport { end, usage, notices: Vec::new() };
+        }
     };
     usage.setup = began.elapsed();
     let started = Instant::now();

@@ -166,8 +166,8 @@ impl Pool {
             let containers = containers.clone();
             self.tasks.spawn(async move {
                 let name = format!("{NOBODY_YET}-{}", uuid::Uuid::new_v4().simple());
-                let made = Box::pin(stand_up(&containers, &name, &shape)).await;
                 let pool = containers.pool();
+                let made = Box::pin(stand_up(&containers, &name, &shape, &pool.tasks)).await;
                 match pool.made(&shape, made) {
                     Made::Waits => pool.refill(&containers),
                     Made::Unwanted(member) => drop(taken_down(member.sandbox, member.session, None).await),

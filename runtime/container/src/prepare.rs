@@ -6,6 +6,7 @@ use std::time::Duration;
 use bollard::query_parameters::CreateContainerOptionsBuilder;
 use env_contracts::{Code, Problem};
 use glovebox_supervisor::{FrameError, Key, Order, PROTOCOL, Ready, Report};
+use tokio_util::task::TaskTracker;
 
 use crate::containers::Containers;
 use crate::drive::{Errand, Prepared, Sandbox};
@@ -48,7 +49,12 @@ pub(crate) fn shape(errand: &Errand) -> Shape {
 
 /// Makes a container, compares it with what was asked for, starts it and hears
 /// what it finds itself held to.
-pub(crate) async fn stand_up(containers: &Containers, action: &str, shape: &Shape) -> Result<Member, Problem> {
+pub(crate) async fn stand_up(
+    containers: &Containers,
+    action: &str,
+    shape: &Shape,
+    tasks: &TaskTracker,
+) -> Result<Member, Problem> {
     let installation = containers.installation()?.clone();
     let client = containers.engine().client().await?.clone();
     let supervisor = supervisor::place(installation.folder())?.display().to_string();
@@ -56,10 +62,10 @@ pub(crate) async fn stand_up(containers: &Containers, action: &str, shape: &Shap
     let options = CreateContainerOptionsBuilder::default().name(&installation.name(action)).build();
     // Once it is asked for, it is waited for, whoever waits for us: only who
     // knows a container can take it away.
-    let (asking, asked, bearer) = (client.clone(), body.clone(), installation);
-    let made = tokio::spawn(async move {
+    let (asking, asked, keeper) = (client.clone(), body.clone(), tasks.clone());
+    let made = tasks.spawn(async move {
         match tokio::time::timeout(SLOW, asking.create_container(Some(options), asked)).await {
-            Ok(Ok(made)) => Ok(Sandbox::new(asking, made.id, bearer)),
+            Ok(Ok(made)) => Ok(Sandbox::new(asking, made.id, installation, keeper)),
             // It was there when it was looked up.
             Ok(Err(error)) if is_missing(&error) => Err(image::unknown(problem(MAKING, &error))),
             Ok(Err(error)) => Err(problem(MAKING, &error)),
@@ -85,7 +91,11 @@ pub(crate) async fn stand_up(containers: &Containers, action: &str, shape: &Shap
 
 /// A container for an errand, with everything in its place: one that waits for
 /// its tool already, or a new one.
-pub(crate) async fn prepare(containers: &Containers, errand: &mut Errand) -> Result<Prepared, Problem> {
+pub(crate) async fn prepare(
+    containers: &Containers,
+    errand: &mut Errand,
+    tasks: &TaskTracker,
+) -> Result<Prepared, Problem> {
     let shape = shape(errand);
     let most = errand.limits.memory.unwrap_or_default().0;
     // Files are looked at on a thread that may wait for them, meanwhile.
@@ -96,7 +106,7 @@ pub(crate) async fn prepare(containers: &Containers, errand: &mut Errand) -> Res
     let standing = async {
         match containers.pool().take(&shape).await {
             Some(member) => Ok(member),
-            None => stand_up(containers, &errand.action, &shape).await,
+            None => stand_up(containers, &errand.action, &shape, tasks).await,
         }
     };
     let (trees, member) = tokio::try_join!(looked, standing)?;

@@ -7,6 +7,7 @@ mod ends;
 mod files;
 mod ground;
 mod hygiene;
+mod lies;
 mod proxy;
 mod silence;
 mod stuck;

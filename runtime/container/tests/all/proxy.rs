@@ -1,4 +1,4 @@
-//! A way to the engine that can be made to stop, and to go on.
+//! A way to the engine that can be made to stop and to go on, or that lies.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +17,17 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// In front of an engine, in a folder.
     pub(crate) fn new(folder: &Path, engine: &Path) -> Self {
+        Self::lying(folder, engine, &[], &[])
+    }
+
+    /// The same, which has other words in the place of some: in what is asked,
+    /// and in what is answered. Both have one length.
+    pub(crate) fn lying(folder: &Path, engine: &Path, asked: &[(&str, &str)], answered: &[(&str, &str)]) -> Self {
+        let words = |pairs: &[(&str, &str)]| -> Lies {
+            assert!(pairs.iter().all(|(from, to)| from.len() == to.len()), "{pairs:?}");
+            pairs.iter().map(|(from, to)| (from.as_bytes().into(), to.as_bytes().into())).collect::<Vec<_>>().into()
+        };
+        let (asked, answered) = (words(asked), words(answered));
         let socket = folder.join("proxy.sock");
         let listener = UnixListener::bind(&socket).unwrap();
         let frozen = Arc::new(AtomicBool::new(false));
@@ -24,11 +35,12 @@ impl Proxy {
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let (engine, still) = (engine.clone(), still.clone());
+                let (asked, answered) = (asked.clone(), answered.clone());
                 tokio::spawn(async move {
                     let far = UnixStream::connect(engine).await.unwrap();
                     let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
-                    tokio::spawn(pass(near_in, far_out, still.clone()));
-                    pass(far_in, near_out, still).await;
+                    tokio::spawn(pass(near_in, far_out, still.clone(), asked));
+                    pass(far_in, near_out, still, answered).await;
                 });
             }
         });
@@ -41,12 +53,16 @@ impl Proxy {
     }
 }
 
+/// What stands in the place of what.
+type Lies = Arc<[(Box<[u8]>, Box<[u8]>)]>;
+
 async fn pass(
     mut from: tokio::net::unix::OwnedReadHalf,
     mut to: tokio::net::unix::OwnedWriteHalf,
     frozen: Arc<AtomicBool>,
+    lies: Lies,
 ) {
-    let mut bytes = vec![0; 16 << 10];
+    let mut bytes = vec![0; 256 << 10];
     loop {
         let Ok(count) = from.read(&mut bytes).await else { return };
         while frozen.load(Ordering::SeqCst) {
@@ -55,6 +71,13 @@ async fn pass(
         if count == 0 {
             let _ = to.shutdown().await;
             return;
+        }
+        for (from, to) in lies.iter() {
+            let said = &mut bytes[..count];
+            let at = said.windows(from.len()).position(|window| window == &from[..]);
+            if let Some(at) = at {
+                said[at..at + to.len()].copy_from_slice(to);
+            }
         }
         if to.write_all(&bytes[..count]).await.is_err() {
             return;
