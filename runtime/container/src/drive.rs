@@ -63,7 +63,7 @@ impl Sandbox {
         Self { client, id, installation, tasks, gone: false }
     }
 
-    async fn remove(mut self) -> Result<(), Problem> {
+    pub(crate) async fn remove(mut self) -> Result<(), Problem> {
         self.gone = true;
         removed(&self.client, &self.id, &self.installation).await
     }

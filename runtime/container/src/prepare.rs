@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bollard::Docker;
+use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::CreateContainerOptionsBuilder;
 use env_contracts::{Code, Problem};
 use glovebox_supervisor::{FrameError, Key, Order, PROTOCOL, Ready, Report};
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use crate::containers::Containers;
@@ -14,6 +17,7 @@ use crate::engine::{QUICK, SLOW, within};
 use crate::error::{is_missing, problem, silent};
 use crate::folders::Copied;
 use crate::layout::{self, Tree};
+use crate::marks::Installation;
 use crate::recipe::{Recipe, Shape};
 use crate::session::{Over, Session};
 use crate::{applied, image, supervisor};
@@ -59,21 +63,8 @@ pub(crate) async fn stand_up(
     let client = containers.engine().client().await?.clone();
     let supervisor = supervisor::place(installation.folder())?.display().to_string();
     let body = Recipe { shape, labels: installation.labels(action), supervisor }.body();
-    let options = CreateContainerOptionsBuilder::default().name(&installation.name(action)).build();
-    // Once it is asked for, it is waited for, whoever waits for us: only who
-    // knows a container can take it away.
-    let (asking, asked, keeper) = (client.clone(), body.clone(), tasks.clone());
-    let made = tasks.spawn(async move {
-        match tokio::time::timeout(SLOW, asking.create_container(Some(options), asked)).await {
-            Ok(Ok(made)) => Ok(Sandbox::new(asking, made.id, installation, keeper)),
-            // It was there when it was looked up.
-            Ok(Err(error)) if is_missing(&error) => Err(image::unknown(problem(MAKING, &error))),
-            Ok(Err(error)) => Err(problem(MAKING, &error)),
-            Err(_) => Err(silent(MAKING, Some(SLOW))),
-        }
-    });
-    let made = made.await.map_err(|error| Problem::new(Code::BackendError, format!("{MAKING}: {error}")))?;
-    let sandbox = made.inspect_err(|_| containers.engine().forget_image(&shape.image))?;
+    let sandbox = made(client.clone(), action, body.clone(), installation, tasks).await;
+    let sandbox = sandbox.inspect_err(|_| containers.engine().forget_image(&shape.image))?;
     let inspected = within("looking at a container", QUICK, client.inspect_container(&sandbox.id, None)).await?;
     let differences = applied::differences(&body, &shape.image, &inspected);
     if !differences.is_empty() {
@@ -87,6 +78,34 @@ pub(crate) async fn stand_up(
     let ready = hello(&mut session, &key).await?;
     fits(&ready, shape)?;
     Ok(Member { sandbox, session })
+}
+
+/// Asks for a container. Once it is asked for, it is waited for, whoever waits
+/// for us: only who knows a container can take it away.
+async fn made(
+    client: Docker,
+    action: &str,
+    body: ContainerCreateBody,
+    installation: Arc<Installation>,
+    tasks: &TaskTracker,
+) -> Result<Sandbox, Problem> {
+    let options = CreateContainerOptionsBuilder::default().name(&installation.name(action)).build();
+    let (give, given) = oneshot::channel();
+    let keeper = tasks.clone();
+    tasks.spawn(async move {
+        let made = match tokio::time::timeout(SLOW, client.create_container(Some(options), body)).await {
+            Ok(Ok(made)) => Ok(Sandbox::new(client, made.id, installation, keeper)),
+            // It was there when it was looked up.
+            Ok(Err(error)) if is_missing(&error) => Err(image::unknown(problem(MAKING, &error))),
+            Ok(Err(error)) => Err(problem(MAKING, &error)),
+            Err(_) => Err(silent(MAKING, Some(SLOW))),
+        };
+        // Nobody waits for it any more.
+        if let Err(Ok(sandbox)) = give.send(made) {
+            let _ = sandbox.remove().await;
+        }
+    });
+    given.await.unwrap_or_else(|_| Err(Problem::new(Code::BackendError, format!("{MAKING}: the task ended"))))
 }
 
 /// A container for an errand, with everything in its place: one that waits for

@@ -157,6 +157,45 @@ fn without_an_engine_the_rest_works() {
     house.is_tidy();
 }
 
+/// System calls that reach into another process, or into the kernel: none is let
+/// through, whatever it is called with.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn calls_that_reach_elsewhere_are_refused() {
+    if !are_here() {
+        return;
+    }
+    let script = r#"
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+page = ctypes.create_string_buffer(4096)
+calls = dict(ptrace_attach=(101, 16, 1, 0, 0), ptrace_seize=(101, 0x4206, 1, 0, 0), process_vm_readv=(310, 1, page, 1, page, 1, 0),
+    process_vm_writev=(311, 1, page, 1, page, 1, 0), kcmp=(312, 1, 1, 0, 0, 0), unshare=(272, 0x10000000), setns=(308, 0, 0),
+    mount=(165, page, page, page, 0, 0), bpf=(321, 0, page, 128), userfaultfd=(323, 0), perf_event_open=(298, page, 0, -1, -1, 0),
+    io_uring_setup=(425, 8, page), keyctl=(250, 0, 0), add_key=(248, page, page, page, 1, -3), init_module=(175, page, 1, page),
+    kexec_load=(246, 0, 0, page, 0), open_by_handle_at=(304, 0, page, 0), quotactl=(179, 0, page, 0, page), clone_new_user=(56, 0x10000011, 0, 0, 0, 0),
+    socket_vsock=(41, 40, 1, 0), socket_alg=(41, 38, 5, 0), personality=(135, 0x0040000), fsopen=(430, page, 0))
+for name, (number, *arguments) in calls.items():
+    got = libc.syscall(number, *arguments)
+    if got != -1:
+        print("let through", name, got)
+pidfd = libc.syscall(434, 1, 0)
+for fd in range(8):
+    if pidfd >= 0 and libc.syscall(438, pidfd, fd, 0) != -1:
+        print("got descriptor", fd)
+for name in ("environ", "mem", "maps", "fd/0", "fd/1", "root/etc/passwd", "cwd"):
+    try:
+        open(f"/proc/1/{name}", "rb").read(1) if name != "cwd" else os.readlink("/proc/1/cwd")
+        print("read", name)
+    except OSError:
+        pass
+print("done", len(calls))
+"#;
+    let house = House::cold();
+    let ran = house.run(&["exec", "--image", PYTHON, "--", "python3", "-c", script]).ok();
+    assert_eq!(ran.stdout, "done 23\n", "{}", ran.stderr);
+}
+
 /// What a kill leaves is taken away by whoever comes next, and by `gc`; a
 /// sibling that lives keeps what it has.
 #[test]

@@ -63,6 +63,13 @@ on_ground!(time_that_is_up_ends_all_that_was_started, ground, {
     assert_eq!((came.end, &*came.out), (End::TimedOut(Timer::Wall), "before\n"));
 });
 
+on_ground!(what_a_tool_leaves_running_ends_with_it, ground, {
+    let script =
+        "sleep 1000 & setsid sh -c 'trap \"\" TERM HUP; sleep 1000' & (nohup sleep 1000 >/dev/null 2>&1 &); echo done";
+    let came = ground.act(script).done().await;
+    assert_eq!(came.out, "done\n");
+});
+
 on_ground!(silence_is_bounded_where_asked, ground, {
     let limits = "[limits]\nwall = \"20s\"\nidle = \"700ms\"\nmemory = \"64MiB\"\noutput = \"1MiB\"\nstorage = \"1MiB\"\ninodes = 50\n";
     let came =
