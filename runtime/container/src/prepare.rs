@@ -188,8 +188,8 @@ fn fits(ready: &Ready, shape: &Shape) -> Result<(), Problem> {
     if held.memory.is_none_or(|held| held / PAGE * PAGE != memory) {
         return Err(refuse("limits.memory", format!("asked {memory} bytes, there is {}", shown(held.memory))));
     }
-    if let Some(pids) = shape.pids().filter(|pids| held.pids != Some(*pids)) {
-        return Err(refuse("limits.pids", format!("asked {pids}, there is {}", shown(held.pids))));
+    if held.pids != Some(shape.pids()) {
+        return Err(refuse("limits.pids", format!("asked {}, there is {}", shape.pids(), shown(held.pids))));
     }
     if let Some(cpus) = shape.cpu_millis.filter(|cpus| held.cpu_millis != Some(u64::from(*cpus))) {
         return Err(refuse("limits.cpus", format!("asked {cpus}/1000, there is {}", shown(held.cpu_millis))));

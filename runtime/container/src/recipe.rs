@@ -18,6 +18,9 @@ pub(crate) const NOBODY: u32 = 65532;
 const FILES: (i64, i64) = (1024, 4096);
 /// The kernel ends what is in a container before it ends anything else.
 const OOM_SCORE: i64 = 500;
+/// Processes where a contract and its ceiling say nothing: no container may take
+/// all that the host has.
+const PIDS: u32 = 1024;
 /// Our own PID 1 is a process too.
 const OURS: u32 = 1;
 
@@ -59,8 +62,8 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// How many processes the kernel is told to allow.
-    pub(crate) fn pids(&self) -> Option<u64> {
-        self.pids.map(|pids| u64::from(pids.saturating_add(OURS)))
+    pub(crate) fn pids(&self) -> u64 {
+        u64::from(self.pids.unwrap_or(PIDS).saturating_add(OURS))
     }
 }
 
@@ -111,7 +114,7 @@ impl Recipe<'_> {
             memory: Some(number(shape.memory)),
             memory_swap: Some(number(shape.memory)),
             nano_cpus: shape.cpu_millis.map(|millis| i64::from(millis) * 1_000_000),
-            pids_limit: shape.pids().map(number),
+            pids_limit: Some(number(shape.pids())),
             ulimits: Some(vec![limit("nofile", FILES.0, FILES.1), limit("core", 0, 0)]),
             oom_score_adj: Some(OOM_SCORE),
             network_mode: Some("none".into()),

@@ -75,7 +75,9 @@ impl<'a> Run<'a> {
         match end {
             Some(end) => {
                 self.ask_to_end(session).await;
-                end
+                // It had come to its own end before it was asked to.
+                let own = self.exited.is_some_and(|exited| exited.why.is_none());
+                if own && !matches!(end, End::LimitHit(_)) { self.own_end() } else { end }
             }
             None => self.own_end(),
         }
@@ -99,12 +101,9 @@ impl<'a> Run<'a> {
                 }
             };
             tokio::select! {
-                // What was said comes first: an end at the last moment is one.
+                // The clocks come first: a tool that goes on talking must not
+                // keep them from being looked at.
                 biased;
-                heard = session.hear(|report| self.take(report)) => match heard {
-                    Ok(()) => {}
-                    Err(over) => return self.lost(session, over),
-                },
                 () = stop.requested() => return Some(End::Interrupted),
                 () = &mut wall => return Some(End::TimedOut(Timer::Wall)),
                 () = idle => return Some(End::TimedOut(Timer::Idle)),
@@ -115,6 +114,10 @@ impl<'a> Run<'a> {
                     asked += 1;
                     orders.say_at_once(&Order::Ping(asked)).await;
                 }
+                heard = session.hear(|report| self.take(report)) => match heard {
+                    Ok(()) => {}
+                    Err(over) => return self.lost(session, over),
+                },
             }
             if self.said > limits.output.unwrap_or_default().0 {
                 return Some(End::LimitHit(Limit::Output));

@@ -94,6 +94,40 @@ on_ground!(output_is_bounded_and_kept_up_to_there, ground, {
     assert_eq!((came.end, came.out.len()), (End::LimitHit(Limit::Output), 1 << 20));
 });
 
+// B23: who goes on talking holds no clock up.
+on_ground!(a_flood_ends_in_time, ground, {
+    let limits = "[limits]\nwall = \"1s\"\nmemory = \"64MiB\"\noutput = \"64GiB\"\nstorage = \"1MiB\"\ninodes = 50\n";
+    let mut act = ground.act("yes").contract(limits);
+    act.keeps = false;
+    let heard = act.heard.clone();
+    let came = act.run().await.unwrap();
+    assert_eq!(came.end, End::TimedOut(Timer::Wall));
+    assert!(heard.lock().unwrap().count > 1 << 20 && came.usage.run < Duration::from_secs(10), "{:?}", came.usage);
+    // And who never stops being asked ends as well.
+    let act = ground.act("yes").contract(&limits.replace("wall = \"1s\"", "wall = \"20s\""));
+    let (stop, heard) = (act.stop.clone(), act.heard.clone());
+    let (came, ()) = tokio::join!(act.run(), async {
+        until("its first word", async || !heard.lock().unwrap().out.is_empty()).await;
+        stop.request();
+    });
+    assert_eq!(came.unwrap().end, End::Interrupted);
+});
+
+// B30: where nobody says anything, there are limits all the same.
+on_ground!(a_contract_without_limits_is_not_without_limits, ground, {
+    let limits = "[limits]\nwall = \"20s\"\nmemory = \"64MiB\"\noutput = \"1MiB\"\nstorage = \"1MiB\"\ninodes = 50\n";
+    let came = ground
+        .act("cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null")
+        .contract(limits)
+        .done()
+        .await;
+    assert_eq!(came.out.trim(), "1025");
+    // Without a limit of memory nothing runs.
+    let none = "[limits]\nwall = \"20s\"\noutput = \"1MiB\"\nstorage = \"1MiB\"\ninodes = 50\n";
+    let came = ground.act("echo ran").contract(none).run().await.unwrap();
+    assert!(matches!(came.end, End::Refused(_)) && came.out.is_empty(), "{came:?}");
+});
+
 // B32, B34: a full folder is no silence.
 on_ground!(a_full_folder_is_named, ground, {
     let came = ground.act("dd if=/dev/zero of=/tmp/x bs=1M count=64").run().await.unwrap();
