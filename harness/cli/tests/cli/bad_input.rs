@@ -190,7 +190,8 @@ fn contracts_that_nobody_can_meet() {
         ("[network]\negress = [{ host = \"example.com\", ports = [443] }]\n", false),
         ("[limits]\nmemory = \"100TiB\"\n", false),
         ("[[filesystem]]\nguest = \"/workspace\"\nsource = \"workspace\"\naccess = \"write\"\n", false),
-        ("[platform]\nos = \"linux\"\n", false),
+        ("[platform]\nos = \"linux\"\n", true),
+        ("[platform]\nos = \"linux\"\n[isolation]\nwalls = 2\n", false),
     ] {
         let (ran, _) = check(text);
         assert_eq!(ran.code, if satisfiable { 0 } else { 21 }, "{text}: {}", ran.stdout);
