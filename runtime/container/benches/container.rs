@@ -33,8 +33,14 @@ fn main() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     println!("{:<52} {:>10} {:>10} {:>10}   budget", "", "p50", "p90", "p99");
-    for bench in [cold(), warm(), many(), flood(), files()] {
-        runtime.block_on(bench);
+    // Only some of them, where they are named.
+    let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let benches: [(&str, fn() -> Bench); 5] =
+        [("cold", cold), ("warm", warm), ("many", many), ("flood", flood), ("files", files)];
+    for (name, bench) in benches {
+        if named.is_empty() || named.iter().any(|wanted| wanted == name) {
+            runtime.block_on(bench());
+        }
     }
 }
 

@@ -376,7 +376,7 @@ impl<'a> Act<'a> {
             path_arguments: &self.paths,
             run_dir: &run_dir,
             protect: &[],
-            max_sealed: 64 << 20,
+            max_sealed: 4 << 30,
         })?;
         let prepared = backend.prepare(&registered, &plan.contract, &|_| {}).await?;
         meanwhile();
