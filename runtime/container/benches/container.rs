@@ -35,8 +35,7 @@ fn main() {
     println!("{:<52} {:>10} {:>10} {:>10}   budget", "", "p50", "p90", "p99");
     // Only some of them, where they are named.
     let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let benches: [(&str, fn() -> Bench); 5] =
-        [("cold", cold), ("warm", warm), ("many", many), ("flood", flood), ("files", files)];
+    let benches: [Named; 5] = [("cold", cold), ("warm", warm), ("many", many), ("flood", flood), ("files", files)];
     for (name, bench) in benches {
         if named.is_empty() || named.iter().any(|wanted| wanted == name) {
             runtime.block_on(bench());
@@ -44,6 +43,8 @@ fn main() {
     }
 }
 
+/// One of them, by its name.
+type Named = (&'static str, fn() -> Bench);
 type Bench = std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
 /// A new container for each command, and the same by the engine's client.
