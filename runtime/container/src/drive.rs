@@ -70,7 +70,7 @@ impl Sandbox {
 }
 
 /// Removes a container. One that is still there afterwards is remembered.
-async fn removed(client: &Docker, id: &str, installation: &Installation) -> Result<(), Problem> {
+pub(crate) async fn removed(client: &Docker, id: &str, installation: &Installation) -> Result<(), Problem> {
     ladder::remove(client, id).await.inspect_err(|_| installation.quarantine(id))
 }
 

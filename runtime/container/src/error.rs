@@ -36,6 +36,11 @@ pub(crate) fn is_missing(error: &Error) -> bool {
     matches!(error, Error::DockerResponseServerError { status_code: 404, .. })
 }
 
+/// Whether the engine said no: then nothing was done.
+pub(crate) fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::DockerResponseServerError { .. })
+}
+
 /// Whether what was asked for is so already, or on its way.
 pub(crate) fn is_so(error: &Error) -> bool {
     matches!(error, Error::DockerResponseServerError { status_code: 304 | 409, .. })

@@ -100,8 +100,8 @@ impl Installation {
         format!("glovebox-{}-{action}-{}", &self.id[..8], &self.process[..8])
     }
 
-    /// A container of this process could not be taken away: whoever sweeps tries
-    /// again, though its process lives.
+    /// A container of this process, by its id or name, could not be taken away:
+    /// whoever sweeps tries again, though its process lives.
     pub(crate) fn quarantine(&self, container: &str) {
         self.quarantined().insert(container.to_owned());
     }
@@ -125,7 +125,11 @@ impl Installation {
         for container in found {
             let labels = container.labels.unwrap_or_default();
             let (Some(id), Some(process)) = (container.id, labels.get(PROCESS)) else { continue };
-            if self.lives(process) && !self.quarantined().contains(&id) {
+            let mut names = container.names.unwrap_or_default();
+            names.iter_mut().for_each(|name| *name = name.trim_start_matches('/').to_owned());
+            names.push(id.clone());
+            let ours = names.iter().any(|name| self.quarantined().contains(name));
+            if self.lives(process) && !ours {
                 continue;
             }
             if !dry_run && let Err(problem) = ladder::remove(client, &id).await {
@@ -133,7 +137,7 @@ impl Installation {
                 continue;
             }
             if !dry_run {
-                self.quarantined().remove(&id);
+                self.quarantined().retain(|left| !names.contains(left));
             }
             swept.gone.push(id);
         }

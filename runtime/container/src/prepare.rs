@@ -12,9 +12,9 @@ use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use crate::containers::Containers;
-use crate::drive::{Errand, Prepared, Sandbox};
+use crate::drive::{Errand, Prepared, Sandbox, removed};
 use crate::engine::{QUICK, SLOW, within};
-use crate::error::{is_missing, problem, silent};
+use crate::error::{is_missing, is_refusal, problem, silent};
 use crate::folders::Copied;
 use crate::layout::{self, Tree};
 use crate::marks::Installation;
@@ -89,7 +89,8 @@ async fn made(
     installation: Arc<Installation>,
     tasks: &TaskTracker,
 ) -> Result<Sandbox, Problem> {
-    let options = CreateContainerOptionsBuilder::default().name(&installation.name(action)).build();
+    let name = installation.name(action);
+    let options = CreateContainerOptionsBuilder::default().name(&name).build();
     let (give, given) = oneshot::channel();
     let keeper = tasks.clone();
     tasks.spawn(async move {
@@ -97,8 +98,15 @@ async fn made(
             Ok(Ok(made)) => Ok(Sandbox::new(client, made.id, installation, keeper)),
             // It was there when it was looked up.
             Ok(Err(error)) if is_missing(&error) => Err(image::unknown(problem(MAKING, &error))),
-            Ok(Err(error)) => Err(problem(MAKING, &error)),
-            Err(_) => Err(silent(MAKING, Some(SLOW))),
+            Ok(Err(error)) if is_refusal(&error) => Err(problem(MAKING, &error)),
+            // Whether it makes one all the same is not known: under this name.
+            other => {
+                let _ = removed(&client, &name, &installation).await;
+                Err(match other {
+                    Ok(Err(error)) => problem(MAKING, &error),
+                    _ => silent(MAKING, Some(SLOW)),
+                })
+            }
         };
         // Nobody waits for it any more.
         if let Err(Ok(sandbox)) = give.send(made) {

@@ -57,3 +57,23 @@ on_ground!(a_container_that_is_frozen_is_ended_all_the_same, ground, {
         came.notices
     );
 });
+
+// B37: nobody heard whether it was made; it was, a moment later.
+on_ground!(a_container_that_is_made_after_nobody_waits_is_taken_away, ground, {
+    let proxy = Proxy::new(ground.folder.path(), socket().path());
+    let folder = ground.folder.path().join("containers");
+    let containers = Arc::new(Containers::new(Socket::at(&proxy.socket), folder));
+    // What is known of the engine and the image is known by then.
+    ground.act("true").by(containers.clone()).done().await;
+    let act = ground.act("echo ran").by(containers.clone());
+    let stop = act.stop.clone();
+    proxy.freeze(true);
+    let (came, ()) = tokio::join!(act.run(), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stop.request();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        proxy.freeze(false);
+    });
+    let came = came.unwrap();
+    assert_eq!((came.end, &*came.out), (End::Interrupted, ""));
+});
