@@ -38,10 +38,6 @@ pub(super) const ROUTES: &[Route] = &[
 const KEY: &[(&str, SchemaOf, &str)] =
     &[("idempotency-key", schema::<Name>, "A name for this very request: the same again gives the same action.")];
 
-/// The longest that a request waits, in seconds: clients and proxies give up
-/// after a minute.
-const MOST_WAIT: u32 = 50;
-
 /// How long it waits where nobody says.
 const WAIT: u32 = 30;
 
@@ -62,8 +58,8 @@ pub(super) struct Carry {
 }
 
 impl Carry {
-    pub(super) fn wait(&self) -> Duration {
-        Duration::from_secs(u64::from(self.wait.unwrap_or(WAIT).min(MOST_WAIT)))
+    pub(super) fn wait(&self) -> Result<Duration, Problem> {
+        super::wait(self.wait.unwrap_or(WAIT))
     }
 }
 
@@ -151,9 +147,10 @@ fn unrecorded(observation: &Observation) -> Problem {
 }
 
 async fn submit(State(app): State<App>, caller: Caller, Args(how): Args<Carry>, request: Request) -> Answered<Reply> {
+    let wait = how.wait()?;
     let submission = submission(&app, &caller, request, how.asking.unwrap_or(Asking::Wait)).await?;
     let ride = app.carried.submit(&app, caller.service.clone(), submission);
-    reply(&caller, ride, how.wait()).await
+    reply(&caller, ride, wait).await
 }
 
 /// What a request asks for.
@@ -300,10 +297,11 @@ async fn one(caller: Caller, In(id): In<Id>) -> Answered<Json<ActionView>> {
 }
 
 async fn resume(State(app): State<App>, caller: Caller, In(id): In<Id>, Args(how): Args<Carry>) -> Answered<Reply> {
+    let wait = how.wait()?;
     let action = caller.service.action(&caller.principal, &id)?.action;
     let asking = how.asking.unwrap_or(Asking::Wait);
     let ride = app.carried.resume(&app, caller.service.clone(), caller.principal.clone(), &action, asking);
-    reply(&caller, ride, how.wait()).await
+    reply(&caller, ride, wait).await
 }
 
 async fn cancel(caller: Caller, In(id): In<Id>, Body(stop): Body<Stop>) -> Answered<Json<Interrupted>> {

@@ -219,6 +219,7 @@ async fn permission(
     Args(how): Args<Carry>,
     Body(body): Body<Permission>,
 ) -> Answered<actions::Reply> {
+    let wait = how.wait()?;
     let context = actions::context(&caller, body.session, body.task, body.turn)?;
     let asking = how.asking.unwrap_or(Asking::Wait);
     let (service, session) = (caller.service.clone(), context.session.clone());
@@ -233,7 +234,7 @@ async fn permission(
     let ride = app.carried.carry(&app, caller.principal.clone(), session, None, move |watch, stop| async move {
         service.request_permission(request, watch, &stop).await
     });
-    actions::reply(&caller, ride, how.wait()).await
+    actions::reply(&caller, ride, wait).await
 }
 
 /// Which grants.

@@ -13,6 +13,8 @@ mod tasks;
 mod turns;
 pub(crate) mod workspace;
 
+use std::time::Duration;
+
 pub(crate) use approvals::Outline;
 
 use axum::http::{Method, Uri};
@@ -89,6 +91,18 @@ struct Paging {
 
 /// How many entries a page has at most: what is worked out in one go, and read.
 const MOST: u32 = 1000;
+
+/// The longest that a request waits, in seconds: clients and proxies give up
+/// after a minute.
+const MOST_WAIT: u32 = 50;
+
+/// How long somebody asked to wait.
+fn wait(seconds: u32) -> Result<Duration, Problem> {
+    match seconds {
+        0..=MOST_WAIT => Ok(Duration::from_secs(seconds.into())),
+        _ => Err(usage(format!("wait: from 0 to {MOST_WAIT}"))),
+    }
+}
 
 /// At most so many entries, as somebody asked.
 fn limit(asked: Option<u32>) -> Result<u32, Problem> {

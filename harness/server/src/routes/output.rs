@@ -1,7 +1,5 @@
 //! What an action wrote, by byte offset: also while it runs.
 
-use std::time::Duration;
-
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -25,9 +23,6 @@ pub(super) const ROUTES: &[Route] = &[Route::get(
 )
 .query(schema::<From>)];
 
-/// The longest that is waited for more, in seconds.
-const MOST_WAIT: u32 = 50;
-
 /// Which part.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,7 +42,7 @@ async fn output(caller: Caller, Names([id, stream]): Names<2>, Args(from): Args<
         _ => return Err(usage("stream: it is `stdout` or `stderr`").into()),
     };
     let offset = from.offset.unwrap_or_default();
-    let wait = Duration::from_secs(u64::from(from.wait.unwrap_or_default().min(MOST_WAIT)));
+    let wait = super::wait(from.wait.unwrap_or_default())?;
     let (service, principal) = (&caller.service, &caller.principal);
     let mut moved = service.output_moved(principal, &id)?;
     let more = async {

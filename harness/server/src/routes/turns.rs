@@ -97,6 +97,7 @@ async fn plan(
     Args(how): Args<Carry>,
     Body(body): Body<Plan>,
 ) -> Answered<actions::Reply> {
+    let wait = how.wait()?;
     let context = actions::context_of(&caller, &task, body.turn)?;
     let (service, principal) = (caller.service.clone(), caller.principal.clone());
     let session = context.session.clone();
@@ -104,7 +105,7 @@ async fn plan(
     let ride = app.carried.carry(&app, principal.clone(), session, None, move |watch, stop| async move {
         service.submit_plan(&principal, context, body.plan, asking, watch, &stop).await
     });
-    actions::reply(&caller, ride, how.wait()).await
+    actions::reply(&caller, ride, wait).await
 }
 
 /// What a loop made.
@@ -131,6 +132,7 @@ async fn result(
     Args(how): Args<Carry>,
     Body(body): Body<Outcome>,
 ) -> Answered<actions::Reply> {
+    let wait = how.wait()?;
     let context = actions::context_of(&caller, &task, body.turn)?;
     let artifact = match (body.artifact, body.sha256) {
         (Some(uri), None) => Made::Artifact(uri),
@@ -144,5 +146,5 @@ async fn result(
     let ride = app.carried.carry(&app, principal.clone(), session, None, move |watch, stop| async move {
         service.submit_result(&principal, context, proposal, asking, watch, &stop).await
     });
-    actions::reply(&caller, ride, how.wait()).await
+    actions::reply(&caller, ride, wait).await
 }

@@ -162,3 +162,16 @@ async fn what_people_are_offered_is_not_for_agents() {
     );
     house.close().await;
 }
+
+/// Nobody waits longer than clients do, and what asks for it begins nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_has_an_end_and_a_longer_one_begins_nothing() {
+    let house = House::new().await;
+    let body = json!({ "capability": "fake.read", "arguments": {}, "session": "s1" });
+    let (status, answer) = house.post("agent", "/v1/actions?wait=51", &body).await;
+    assert_eq!((status, &answer["code"]), (400, &json!("usage")), "{answer}");
+    assert_eq!(house.ground.ran(), Vec::<String>::new());
+    assert_eq!(house.post("agent", "/v1/actions?wait=50", &body).await.0, 200);
+    assert_eq!(house.ground.ran().len(), 1);
+    house.close().await;
+}
