@@ -183,17 +183,18 @@ impl Pool {
         if made.is_err() {
             state.hold = Some(Instant::now() + HOLD);
         }
-        // Without its shelf, nobody needs it any more.
+        // Without its shelf, nobody needs it any more. A shelf may be a new one,
+        // which knows nothing of what was begun for the one before.
         let shelf = state.shelves.get_mut(shape);
         match (made, shelf) {
             (Ok(member), Some(shelf)) => {
-                shelf.making -= 1;
+                shelf.making = shelf.making.saturating_sub(1);
                 shelf.waiting.push(member);
                 Made::Waits
             }
             (Ok(member), None) => Made::Unwanted(Box::new(member)),
             (Err(_), Some(shelf)) => {
-                shelf.making -= 1;
+                shelf.making = shelf.making.saturating_sub(1);
                 Made::Failed
             }
             (Err(_), None) => Made::Failed,
