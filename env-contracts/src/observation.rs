@@ -56,6 +56,9 @@ pub struct Observation {
     pub times: Times,
     /// Each clause of the effective contract and what enforced it.
     pub enforcement: Vec<Enforced>,
+    /// The environment whose folders it found and left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<SharedEnvironment>,
     /// Facts for a verifier.
     pub evidence: Vec<Evidence>,
     /// What the tool's verify capability found. Absent: it names none, or
@@ -75,6 +78,18 @@ pub struct Observation {
     pub provenance: Provenance,
     /// How far the content can be trusted.
     pub trust: Trust,
+}
+
+/// The environment that an action shared with others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SharedEnvironment {
+    /// Its id.
+    pub id: Id,
+    /// The snapshot that was taken before or after the run: what it can be
+    /// restored from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Digest>,
 }
 
 /// How an action ended.

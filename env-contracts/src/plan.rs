@@ -72,7 +72,8 @@ pub enum DerivedEffects {
 impl DerivedEffects {
     /// What a contract lets an action do: *none* only without writable folders
     /// but its own, network, secrets and delegated identity; *workspace* with
-    /// overlays only; else *external*.
+    /// overlays, and with folders that other actions find again; else
+    /// *external*.
     pub fn of(contract: &Contract) -> Self {
         let outside = !contract.network.egress.is_empty()
             || !contract.network.ingress.is_empty()
@@ -83,7 +84,7 @@ impl DerivedEffects {
             |access| contract.filesystem.iter().any(move |mount| mount.access == access && !own(&mount.source));
         if outside || changes(Access::Write) {
             Self::External
-        } else if changes(Access::Overlay) {
+        } else if changes(Access::Overlay) || contract.keeps() {
             Self::Workspace
         } else {
             Self::None
@@ -107,17 +108,31 @@ pub struct BoundFacts {
     /// Host folders, by guest path: device and inode.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<GuestPath, (u64, u64)>,
+    /// The environment whose folders it finds, where it keeps any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<EnvironmentIdentity>,
     /// What a server that has the tool says of it now, where that is not what
     /// was registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drifted: Option<Drifted>,
 }
 
+/// Which environment an action finds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnvironmentIdentity {
+    /// Its id.
+    pub id: Id,
+    /// Which of its layers: each time a snapshot is restored there is another.
+    pub layer: u32,
+}
+
 /// A tool that is not what was registered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Drifted {
-    /// The sha256 of all that its server says of it now.
+    /// The sha256 of what it is now: the component, or all that its server says
+    /// of it.
     pub sha256: Digest,
     /// What differs, for people. The server's words are escaped, and cut only
     /// where it is said.

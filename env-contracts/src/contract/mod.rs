@@ -92,6 +92,21 @@ pub struct Contract {
     pub degrade: BTreeMap<ClausePath, Degrade>,
 }
 
+impl Contract {
+    /// The folders that an environment keeps, where several actions share one:
+    /// what was empty and is the tool's to write.
+    pub fn kept(&self) -> impl Iterator<Item = &Mount> {
+        let keeps = self.state.persistence == Persistence::Environment && self.isolation.sharing != Sharing::Action;
+        let kept = move |mount: &&Mount| keeps && mount.source == Source::Scratch && mount.access == Access::Write;
+        self.filesystem.iter().filter(kept)
+    }
+
+    /// Whether an action leaves anything that another finds.
+    pub fn keeps(&self) -> bool {
+        self.kept().next().is_some()
+    }
+}
+
 /// For `skip_serializing_if`: what says nothing is not written.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

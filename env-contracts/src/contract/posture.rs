@@ -142,9 +142,9 @@ pub enum Snapshot {
     /// Never.
     #[default]
     Never,
-    /// Before the mounts are shown to the tool: it sees them as they were.
+    /// Before every action.
     Before,
-    /// After every action.
+    /// After every action, however it ends.
     After,
 }
 

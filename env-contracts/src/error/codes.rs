@@ -99,6 +99,12 @@ codes! {
     CompileFailed = "compile-failed", exit 2, http 400, retry false, "the message says what the compiler met; a smaller component may help";
     /// No artifact of that name exists here.
     ArtifactUnknown = "artifact-unknown", exit 2, http 404, retry false, "`glovebox artifacts list` shows what is kept";
+    /// There is no environment of that id: it ended, or never was.
+    EnvironmentUnknown = "environment-unknown", exit 2, http 404, retry false, "`glovebox environment list` shows what there is";
+    /// There is no snapshot of that name here.
+    SnapshotUnknown = "snapshot-unknown", exit 2, http 404, retry false, "`glovebox environment show` lists the snapshots of an environment";
+    /// What is kept of a snapshot is not what was taken: nothing was restored.
+    SnapshotDamaged = "snapshot-damaged", exit 2, http 500, retry false, "restore another snapshot, and look what changed the state folder behind Glovebox's back";
     /// The list of approvers is not valid, or others could have written it: no passphrase is accepted until it is.
     ApproversInvalid = "approvers-invalid", exit 2, http 500, retry false, "correct what is named; a new list is made by adding its approvers again";
     /// There is an approver of that name.

@@ -54,6 +54,8 @@ settings! {
     "approvals.ttl", "GLOVEBOX_APPROVALS_TTL", "24h", Ttl, "How long a question waits for its answer, and an answer for whoever asked; `none`: for ever.";
     "approvals.grace", "GLOVEBOX_APPROVALS_GRACE", "10m", Span, "How long a question waits where nobody is known who may answer.";
     "approvals.most", "GLOVEBOX_APPROVALS_MOST", "60", Count, "How many questions one session may ask within an hour.";
+    "environments.idle", "GLOVEBOX_ENVIRONMENTS_IDLE", "2h", Span, "How long an environment is kept in which no action runs. Looking at it is no use of it.";
+    "environments.age", "GLOVEBOX_ENVIRONMENTS_AGE", "24h", Span, "How long an environment is kept at all. Nothing extends it.";
     "admission.memory", "GLOVEBOX_ADMISSION_MEMORY", "", ByteSize, "The memory that all actions of this state folder together may use. Default: three quarters of the host's memory.";
     "admission.actions", "GLOVEBOX_ADMISSION_ACTIONS", "", Count, "How many actions of this state folder run at one time, over all processes. Default: eight for each processor.";
     "admission.queue", "GLOVEBOX_ADMISSION_QUEUE", "1024", Count, "How many actions may wait for room.";

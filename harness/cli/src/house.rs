@@ -131,6 +131,8 @@ fn service_at(
     policy: Arc<dyn PolicySource>,
     operator: Arc<dyn OperatorSource>,
 ) -> Result<ActionService, Problem> {
+    // What processes left that were killed. What can't go now, `gc` tells of.
+    let _ = glovebox_runtime::bind::sweep(&places.runs(), false);
     // An engine that can't be spoken to is missed by whoever needs one.
     let containers = backends::containers(config, &places).ok().map(Arc::new);
     let backends = backends::all(config, &places, slots, containers)?;
@@ -183,6 +185,7 @@ impl Assembly {
             clock: Arc::new(SystemClock),
             ids: Arc::new(TimeOrderedIds),
             run_root: places.runs(),
+            environments: places.environments(),
             protect: protect(config, places),
             max_sealed: config.get("limits.sealed"),
             settings: settings(config),
@@ -268,6 +271,8 @@ fn settings(config: &Config) -> Settings {
     let mut settings = Settings::new(id("operator"));
     settings.ttl = config.get::<Ttl>("approvals.ttl").0.map(|span| span.0);
     settings.grace = config.get::<Span>("approvals.grace").0;
+    settings.environments.idle = config.get::<Span>("environments.idle").0;
+    settings.environments.age = config.get::<Span>("environments.age").0;
     settings.asks.most = config.get::<Count>("approvals.most").0;
     settings
 }

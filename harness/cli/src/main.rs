@@ -117,6 +117,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Problem> {
         Command::Action(command) => commands::action::run(command, &config),
         Command::Approvals(command) => commands::approvals::run(command, &config),
         Command::Grants(command) => commands::grants::run(command, &config),
+        Command::Environment(command) => commands::environment::run(command, &config),
         Command::Session(command) => commands::session::run(command, &config),
         Command::Task(command) => commands::task::run(command, &config),
         Command::Turn(command) => commands::turn::run(command, &config),

@@ -48,6 +48,11 @@ impl Places {
         self.state.join("containers")
     }
 
+    /// Environments that actions share.
+    pub(crate) fn environments(&self) -> PathBuf {
+        self.state.join("environments")
+    }
+
     /// Folders of runs.
     pub(crate) fn runs(&self) -> PathBuf {
         self.state.join("run")

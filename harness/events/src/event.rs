@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, Approval, Asks, End, Grant, Halt, KeyClaim, Previewed, QuestionEvent, Review, Right, SessionEvent,
-    StopAsked, TaskEvent,
+    Answer, Approval, Asks, End, EnvironmentEvent, Grant, Halt, KeyClaim, Previewed, QuestionEvent, Review, Right,
+    SessionEvent, StopAsked, TaskEvent,
 };
 
 /// Whose log: one for each session of a tenant.
@@ -231,6 +231,15 @@ pub enum What {
         /// What.
         event: QuestionEvent,
     },
+    /// Something happened to an environment that actions share.
+    Environment {
+        /// Which one.
+        environment: Id,
+        /// Whose it is.
+        owner: Box<Principal>,
+        /// What.
+        event: EnvironmentEvent,
+    },
     /// The operator stopped everything.
     Halted {
         /// Who, when and why.
@@ -283,6 +292,7 @@ impl What {
             Self::Session { event } => event.name(),
             Self::Task { event, .. } => event.name(),
             Self::Question { event, .. } => event.name(),
+            Self::Environment { event, .. } => event.name(),
             Self::GrantMade { .. } => "grant-made",
             Self::GrantRevoked { .. } => "grant-revoked",
             Self::Halted { .. } => "halted",

@@ -29,6 +29,7 @@ pub mod planning;
 mod cards;
 mod collect;
 mod command;
+mod environments;
 mod ids;
 mod live;
 mod observe;
@@ -42,6 +43,8 @@ mod watch;
 mod workspace;
 
 pub use cards::{Card, CardAnswer, CardClause, CardOffer, CardPreview};
+pub use environments::{Checkpoint, Environment, EnvironmentSchema, Shared};
+pub use glovebox_workspace::{Change, Was};
 pub use ids::{IdSource, TimeOrderedIds};
 pub use observe::Refusal;
 pub use operator::{Operator, OperatorSource};
@@ -49,12 +52,13 @@ pub use planning::NATIVE;
 pub use registry::{Added, Builtin, Found, Health, Listed, Listing, Registry, Tool};
 pub use service::{
     ActionService, ActionView, AnswerSource, Answered, Answerers, Answering, AskLimits, Asking, Attention, BudgetView,
-    ChildQuestion, Choice, DecidedProposal, Explained, GoalView, GrantView, Halted, Happened, Holders, Interrupted,
-    Interrupting, Key, LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY, MAX_GRACE, MAX_OPTION, MAX_OUTPUT_CHUNK,
-    MAX_QUESTION, MAX_TEXT, Made, NewQuestion, NewSession, NewTask, OpenAction, OpenTurn, OutputChunk, OutputMoved,
-    Parts, People, PermissionDiff, PermissionRequest, PlanProposal, PlanStep, PolicySource, QuestionOption,
-    QuestionReply, QuestionText, QuestionView, Recovered, Reply, ResultProposal, Said, Saying, Settings, Settled,
-    Signed, Submission, Submitted, Target, TaskContext, TaskView, Telling, Trace, TraceNode, TurnSchema, TurnStart,
+    ChildQuestion, Choice, DecidedProposal, EnvironmentLimits, EnvironmentState, EnvironmentView, Explained, GoalView,
+    GrantView, Halted, Happened, Holders, Interrupted, Interrupting, Key, LivePolicy, MAX_ANSWER, MAX_DEPTH, MAX_ENTRY,
+    MAX_GRACE, MAX_OPTION, MAX_OUTPUT_CHUNK, MAX_QUESTION, MAX_TEXT, Made, NewQuestion, NewSession, NewTask,
+    OpenAction, OpenTurn, OutputChunk, OutputMoved, Parts, People, PermissionDiff, PermissionRequest, PlanProposal,
+    PlanStep, PolicySource, QuestionOption, QuestionReply, QuestionText, QuestionView, Recovered, Reply,
+    ResultProposal, Said, Saying, Settings, Settled, Signed, SnapshotView, Submission, Submitted, Target, TaskContext,
+    TaskView, Telling, Tended, Trace, TraceNode, TurnSchema, TurnStart,
 };
 pub use streams::OutputStream;
 pub use watch::{Unwatched, Watch};

@@ -91,6 +91,7 @@ impl Story {
             usage: Usage::default(),
             times: Times::default(),
             enforcement: Vec::new(),
+            environment: None,
             evidence: Vec::new(),
             verification: None,
             next: Vec::new(),

@@ -7,7 +7,7 @@
 use env_contracts::canon::{Canonical, ParseLimits};
 use env_contracts::{
     ActionRequest, AuditLevel, AuditNeed, Ceiling, Code, Contract, Enforced, Id, ManifestEntry, OutcomeKind, Plan,
-    Principal, Problem,
+    Principal, Problem, Snapshot,
 };
 use glovebox_runtime::algebra::{self, Delta};
 use glovebox_runtime::bind::PathArgument;
@@ -181,6 +181,14 @@ fn effective(
     contract.validate().map_err(|error| {
         Refusal::new(OutcomeKind::ContractUnsatisfied, Problem::new(Code::ContractUnsatisfied, error.to_string()))
     })?;
+    if contract.state.snapshot != Snapshot::Never && !contract.keeps() {
+        let message = "`state.snapshot` is of what an environment keeps, and nothing is kept";
+        let problem = Problem::new(Code::ContractUnsatisfied, message).with_help(
+            "`state.persistence = \"environment\"`, `isolation.sharing = \"task\"` and a `scratch` folder to write; \
+             or leave the snapshot out",
+        );
+        return Err(Refusal::new(OutcomeKind::ContractUnsatisfied, problem).which("state.snapshot"));
+    }
     Ok((contract, beyond))
 }
 

@@ -162,6 +162,8 @@ async fn look(app: App) {
         if let Ok(service) = app.service(&app.own().tenant) {
             // What can't be looked at now is looked at next time.
             let _ = service.recover().await;
+            // Snapshots are what `gc` decides on.
+            let _ = service.tend_environments(&app.own().tenant, 0, false).await;
         }
     }
 }

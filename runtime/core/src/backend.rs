@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use env_contracts::{
     BoundFacts, Clause, Code, Content, Contract, Degrade, Digest, Drifted, Enforced, Evidence, ManifestEntry, Plan,
@@ -56,6 +57,12 @@ pub trait Backend: Send + Sync {
 
     /// Executes. Always returns a report: what goes wrong is in it.
     fn run(&self, cleared: Cleared, ports: Ports) -> BoxFuture<'_, RunReport>;
+
+    /// How much longer than its wall-clock limit a run may take until it is given
+    /// up from outside: the time that taking it down can take on a loaded host.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(5)
+    }
 
     /// Whether polling [`Backend::run`] never holds the thread, whatever the
     /// guest does and however long the kernel takes for it. Such a run can be
@@ -256,7 +263,8 @@ pub fn enforcement_report(backend: &dyn Backend, contract: &Contract) -> Result<
                 return Err(Problem::new(Code::ContractUnsatisfied, message).with_help(remedy));
             }
         };
-        let content = match clause {
+        let content = match &clause {
+            Clause::Mount(mount) if contract.kept().any(|kept| kept == *mount) => Some(Content::Live),
             Clause::Mount(mount) => Some(content(&mount.source)),
             _ => None,
         };

@@ -73,6 +73,7 @@ fn bound(run_dir: &RunDir, action: &str, backend: &str) -> Bound {
         artifacts: BTreeMap::new(),
         path_arguments: &[],
         run_dir,
+        environment: None,
         protect: &[],
         max_sealed: 0,
     });

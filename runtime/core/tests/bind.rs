@@ -67,6 +67,7 @@ impl Desk {
             artifacts: BTreeMap::new(),
             path_arguments: &arguments,
             run_dir: &self.run_dir,
+            environment: None,
             protect: &[self.dir.path().join("state"), self.dir.path().join("config/ceiling.toml")],
             max_sealed: 1 << 20,
         })

@@ -88,11 +88,14 @@ pub(crate) fn enforce(placement: Placement, clause: &Clause<'_>) -> Enforcement 
         Clause::Persistence(Persistence::None) => {
             walled("fresh instance for each action", "fresh process for each action")
         }
-        Clause::Persistence(Persistence::Environment) => no("no environment is kept here", "`persistence = \"none\"`"),
+        Clause::Persistence(Persistence::Environment) => by("folders in the state folder, one action at a time"),
         Clause::Snapshot(Snapshot::Never) => by("none is taken"),
-        Clause::Snapshot(_) => no("no snapshots are taken here", "`snapshot = \"never\"`"),
+        Clause::Snapshot(_) => by("copy of the kept folders, by content"),
         Clause::Sharing(Sharing::Action) => walled("fresh instance for each action", "fresh process for each action"),
-        Clause::Sharing(_) => no("no environment is kept between actions here", "`sharing = \"action\"`"),
+        Clause::Sharing(_) => walled(
+            "fresh instance for each action; what is shared is the kept folders",
+            "fresh process for each action; what is shared is the kept folders",
+        ),
         Clause::Walls(Walls(..=1)) => by("the engine"),
         Clause::Walls(Walls(2)) if cell => by("the engine; a process behind Landlock and seccomp"),
         Clause::Walls(_) => no(

@@ -64,6 +64,7 @@ impl Floor {
             clock: Arc::new(SystemClock),
             ids: Arc::new(TimeOrderedIds),
             run_root: state.join("run"),
+            environments: state.join("environments"),
             protect: vec![state.to_owned()],
             max_sealed: ByteSize::mib(64),
             settings: Settings::new("operator".parse().unwrap()),

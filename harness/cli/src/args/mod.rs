@@ -1,5 +1,6 @@
 //! The command line.
 
+mod environment;
 mod exec;
 mod hook;
 mod loops;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use environment::*;
 pub(crate) use exec::*;
 pub(crate) use hook::*;
 pub(crate) use loops::*;
@@ -85,6 +87,13 @@ pub(crate) enum Command {
     /// See what was allowed for more than once, and take it back.
     #[command(subcommand, after_help = "Examples:\n  glovebox grants list\n  glovebox grants revoke GRANT")]
     Grants(GrantsCommand),
+    /// See what actions that share an environment leave each other, go back to an
+    /// earlier state, and end it.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  glovebox environment list\n  glovebox environment show ENVIRONMENT\n  glovebox environment restore SNAPSHOT"
+    )]
+    Environment(EnvironmentCommand),
     /// Open sessions, look at them, steer and interrupt what is done in them.
     #[command(
         subcommand,
@@ -198,6 +207,7 @@ impl Command {
             Self::Action(command) => command.path(),
             Self::Approvals(command) => command.path(),
             Self::Grants(command) => command.path(),
+            Self::Environment(command) => command.path(),
             Self::Session(command) => command.path(),
             Self::Task(command) => command.path(),
             Self::Turn(command) => command.path(),
@@ -236,6 +246,7 @@ impl Command {
             Self::Action(command) => command.json(),
             Self::Approvals(command) => command.json(),
             Self::Grants(command) => command.json(),
+            Self::Environment(command) => command.json(),
             Self::Session(command) => command.json(),
             Self::Task(command) => command.json(),
             // A loop reads what they print.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use env_contracts::{
@@ -16,6 +17,7 @@ use env_contracts::{
 };
 use glovebox_container::ImageRecord;
 use glovebox_plane::{Asking, Builtin, Card, Submission, Submitted, Watch};
+use glovebox_runtime::Stop;
 use glovebox_runtime::job::Frame;
 use serde_json::{Value, json};
 
@@ -62,13 +64,18 @@ pub(crate) fn run(args: &ExecArgs, config: &Config) -> Result<ExitCode, Problem>
         asking: asking.0,
         held: false,
     };
-    let (said, printer) = printer(args.json);
+    let (said, unheard, printer) = printer(args.json);
     let answer = run::drive(&service, config, asking.1, async move |service, watch, stop| {
-        let watch = Streamed { inner: watch, said };
+        let watch = Streamed { inner: watch, said, unheard, stop: stop.clone() };
         service.submit(submission, Arc::new(watch), &stop).await
     });
     // All that was said is printed before what came of it.
-    let _ = printer.join();
+    match printer.join() {
+        // As a program that writes for nobody ends.
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(ExitCode::from(SIGPIPE)),
+        Ok(Err(error)) => return printed(Err(error), 0),
+        Ok(Ok(())) | Err(_) => {}
+    }
     let Submitted::Done(observation) = answer?.into_submitted() else {
         return Err(Problem::new(Code::ApprovalPending, "a person has to decide, and nobody can go on with it later")
             .with_help("use --ask here at a terminal, or --ask wait"));
@@ -229,21 +236,35 @@ fn builtin(manifest: &Manifest, image: &ImageRecord) -> Result<Builtin, Problem>
 /// hold up who reads the container.
 type Said = mpsc::Sender<(bool, Vec<u8>)>;
 
-/// Prints what is said, to the stream that it was said on.
-fn printer(silent: bool) -> (Said, std::thread::JoinHandle<()>) {
+/// The exit code of a program whose reader is gone.
+const SIGPIPE: u8 = 141;
+
+/// Prints what is said, to the stream that it was said on, as long as that takes
+/// it; then says that nobody hears it.
+fn printer(silent: bool) -> (Said, Arc<AtomicBool>, std::thread::JoinHandle<std::io::Result<()>>) {
     let (said, heard) = mpsc::channel::<(bool, Vec<u8>)>();
+    let unheard = Arc::new(AtomicBool::new(false));
+    let tells = unheard.clone();
     let printer = std::thread::spawn(move || {
         for (out, bytes) in heard.iter().filter(|_| !silent) {
-            let _ = if out { print::bytes(&bytes) } else { print::error_bytes(&bytes) };
+            let printed = if out { print::bytes(&bytes) } else { print::error_bytes(&bytes) };
+            if printed.is_err() {
+                tells.store(true, Ordering::Relaxed);
+                return printed;
+            }
         }
+        Ok(())
     });
-    (said, printer)
+    (said, unheard, printer)
 }
 
 /// Watches an action, and passes on what its tool says.
 struct Streamed {
     inner: Arc<dyn Watch>,
     said: Said,
+    /// Whether nobody takes it any more.
+    unheard: Arc<AtomicBool>,
+    stop: Stop,
 }
 
 impl Watch for Streamed {
@@ -256,6 +277,9 @@ impl Watch for Streamed {
     }
 
     fn frame(&self, frame: &Frame<'_>) {
+        if self.unheard.load(Ordering::Relaxed) {
+            self.stop.request();
+        }
         // The tool has the terminal now.
         self.inner.phase(HUSH);
         match frame {

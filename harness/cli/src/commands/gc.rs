@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use env_contracts::{ByteSize, Code, Problem, Span, Wanted};
 use glovebox_artifacts::{BLOB_GRACE_MS, GcReport, LEFTOVER_AGE_MS, Retention};
+use glovebox_plane::Tended;
 use glovebox_runtime::{Clock as _, SystemClock, bind, io_problem};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &GcArgs, config: &Config) -> Result<ExitCode, Problem> {
         compiled: compiled(config, &places, args.dry_run)?,
         runs: bind::sweep(&places.runs(), args.dry_run)?,
         kept: bind::expire(&places.kept(), config.get::<Span>("artifacts.max_age").0, SystemClock.now(), args.dry_run)?,
+        environments: environments(config, args.dry_run)?,
         leftovers: leftovers(config, &places, args.dry_run)?,
         containers: containers(config, &places, args.dry_run)?,
     };
@@ -44,6 +46,8 @@ struct Swept {
     runs: Vec<PathBuf>,
     /// Scratch folders that a contract wanted kept, and that are old now.
     kept: Vec<PathBuf>,
+    /// Environments that are over, and snapshots as old as artifacts may get.
+    environments: Tended,
     leftovers: Vec<Dropped>,
     /// Containers of processes that are gone.
     containers: glovebox_container::Swept,
@@ -90,6 +94,12 @@ fn compiled(config: &Config, places: &Places, dry_run: bool) -> Result<Vec<Dropp
         dropped.push(Dropped { name: entry.component, bytes: entry.size });
     }
     Ok(dropped)
+}
+
+fn environments(config: &Config, dry_run: bool) -> Result<Tended, Problem> {
+    let before = SystemClock.now().unix_millis.saturating_sub(millis(config.get::<Span>("artifacts.max_age").0));
+    let service = house::overseer(config)?;
+    house::tokio_runtime()?.block_on(service.tend_environments(&house::tenant(), before, dry_run))
 }
 
 /// Containers of processes that are gone. An engine that does not answer keeps
@@ -202,6 +212,13 @@ impl Swept {
         }
         for file in &self.leftovers {
             writeln!(out, "{verb}  {}  {} bytes", escaped_line(&file.name), file.bytes)?;
+        }
+        for environment in &self.environments.ended {
+            writeln!(out, "{verb}  environment {environment}")?;
+        }
+        if self.environments.snapshots > 0 {
+            let Tended { snapshots, bytes, .. } = self.environments;
+            writeln!(out, "{verb}  {snapshots} snapshots of environments that ended  {bytes} bytes")?;
         }
         for container in &self.containers.gone {
             writeln!(out, "{verb}  container {container}")?;

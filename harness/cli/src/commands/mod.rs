@@ -12,6 +12,7 @@ pub(crate) mod config;
 pub(crate) mod contract;
 pub(crate) mod db;
 pub(crate) mod doctor;
+pub(crate) mod environment;
 pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod files;

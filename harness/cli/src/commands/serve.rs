@@ -81,7 +81,7 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
         // Once nothing can stop it any more: whoever reads this takes it for up.
         let _note = Note::leave(places.serving(), &found)?;
         let _ = anstream::stderr().lock().write_all(greeting.as_bytes());
-        tokio::spawn(keep_clean(tenants.containers()));
+        tokio::spawn(keep_clean(tenants.containers(), places.runs()));
         let needed = args.for_agents.then(|| tenants.clone());
         let ending = async {
             tokio::select! {
@@ -103,17 +103,21 @@ pub(crate) fn serve(args: &ServeArgs, config: Config) -> Result<ExitCode, Proble
 
 /// How long a server that stops waits for its containers to go.
 const DRAIN: Duration = Duration::from_secs(15);
-/// How often containers are looked for that a process left which is gone.
+/// How often containers and run folders are looked for that a process left which is
+/// gone.
 const SWEEP: Duration = Duration::from_secs(30);
 
 /// Takes away what other processes of this state folder left, for as long as
 /// this one lives. What can't be now can be the next time; `gc` tells why.
-async fn keep_clean(containers: Option<Arc<glovebox_container::Containers>>) {
-    let Some(containers) = containers else { return };
+async fn keep_clean(containers: Option<Arc<glovebox_container::Containers>>, runs: std::path::PathBuf) {
     let mut ticks = tokio::time::interval(SWEEP);
     loop {
         ticks.tick().await;
-        let _ = containers.sweep(false).await;
+        let runs = runs.clone();
+        let _ = tokio::task::spawn_blocking(move || glovebox_runtime::bind::sweep(&runs, false)).await;
+        if let Some(containers) = &containers {
+            let _ = containers.sweep(false).await;
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod doors_story;
 #[path = "../../../server/tests/inbox/driver.rs"]
 #[expect(dead_code, reason = "the tests of the inbox ask more of a browser")]
 mod driver;
+mod environments;
 mod hook;
 mod hook_stops;
 mod host;

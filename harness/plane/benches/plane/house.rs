@@ -136,6 +136,7 @@ impl House {
             clock: Arc::new(SystemClock),
             ids: Arc::new(TimeOrderedIds),
             run_root: state.join("run"),
+            environments: state.join("environments"),
             protect: vec![state],
             max_sealed: ByteSize::mib(1),
             settings: Settings::new("operator".parse().unwrap()),

@@ -170,6 +170,7 @@ pub fn step(state: Option<Action>, log: &LogKey, event: &Event) -> Result<Action
         | What::Question { .. }
         | What::GrantMade { .. }
         | What::GrantRevoked { .. }
+        | What::Environment { .. }
         | What::Halted { .. }
         | What::Released { .. }
         | What::PolicyLoaded { .. }

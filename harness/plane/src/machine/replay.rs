@@ -55,7 +55,8 @@ impl Live {
             }
             What::Halted { halt } => self.halt = Some(halt.clone()),
             What::Released { .. } => self.halt = None,
-            What::PolicyLoaded { .. } | What::PolicyRefused { .. } => {}
+            // What an environment is now lies beside its folders.
+            What::PolicyLoaded { .. } | What::PolicyRefused { .. } | What::Environment { .. } => {}
             What::Session { event } => {
                 let key = (tenant.clone(), logged.log.session.clone());
                 let next = session_step(self.sessions.remove(&key), &logged.log, logged.event.at_ms, event);

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use env_contracts::{Code, Label, Name, Problem, Source};
 use glovebox_runtime::Bound;
-use glovebox_runtime::bind::{Binding, Files, RunDir, bind};
+use glovebox_runtime::bind::{Binding, Files, Kept, RunDir, bind};
 
 use super::ActionService;
+use super::claiming::Room;
 use super::flight::{Flight, Halt};
-use super::submission::Kept;
+use super::submission;
 use crate::collect;
 use crate::observe::Refusal;
 use crate::planning::Planned;
@@ -29,7 +30,7 @@ pub(super) struct Ready {
 /// The highest label of what an action is given, and the tenants it is of. An
 /// artifact's label is at most the contract's, or binding refuses it; that one
 /// is what can be said before anything is opened.
-pub(super) fn labels(kept: &Kept, planned: &Planned, tenant: &Name) -> (Label, Vec<Name>) {
+pub(super) fn labels(kept: &submission::Kept, planned: &Planned, tenant: &Name) -> (Label, Vec<Name>) {
     let contract = &planned.plan.contract;
     let artifacts = !kept.request.inputs.is_empty()
         || contract.filesystem.iter().any(|mount| matches!(mount.source, Source::Artifact(_)));
@@ -39,7 +40,14 @@ pub(super) fn labels(kept: &Kept, planned: &Planned, tenant: &Name) -> (Label, V
 
 impl ActionService {
     /// Readies the artifact, opens and hashes everything the plan names.
-    pub(super) async fn bind(&self, flight: &Flight, planned: Planned, watch: &dyn Watch) -> Result<Ready, Halt> {
+    /// Without room, what an environment keeps is named and not opened.
+    pub(super) async fn bind(
+        &self,
+        flight: &Flight,
+        planned: Planned,
+        room: Option<&Room>,
+        watch: &dyn Watch,
+    ) -> Result<Ready, Halt> {
         let parts = &self.parts;
         let setup = std::time::Instant::now();
         let run_dir = Arc::new(RunDir::new(&parts.run_root, planned.plan.action_id.as_str()));
@@ -50,8 +58,9 @@ impl ActionService {
         let prepared = backend.prepare(registered, &planned.plan.contract, &progress).await?;
 
         let found = backend.found(&prepared);
-        let mut files = self.open_files(flight, &planned, &run_dir).await?;
-        files.facts.drifted = found.drifted;
+        let (kept, other) = self.shared_folders(flight, &planned, room).await?;
+        let mut files = self.open_files(flight, &planned, &run_dir, kept).await?;
+        files.facts.drifted = found.drifted.or(other);
         files.evidence.extend(found.evidence);
         let mut registered = registered.clone();
         registered.entry = result::filled_entry(&registered.entry, planned.arguments.value());
@@ -61,7 +70,13 @@ impl ActionService {
     }
 
     /// Opens and hashes everything the plan names.
-    pub(super) async fn open_files(&self, flight: &Flight, planned: &Planned, run_dir: &RunDir) -> Result<Files, Halt> {
+    pub(super) async fn open_files(
+        &self,
+        flight: &Flight,
+        planned: &Planned,
+        run_dir: &RunDir,
+        environment: Option<Kept>,
+    ) -> Result<Files, Halt> {
         let parts = &self.parts;
         let label = planned.plan.contract.data.label;
         let mut brought: Vec<(Name, OwnedFd)> = flight.kept.open_inputs()?.into_iter().collect();
@@ -81,6 +96,7 @@ impl ActionService {
             artifacts,
             path_arguments: &planned.paths,
             run_dir,
+            environment,
             protect: &parts.protect,
             max_sealed: parts.max_sealed.0,
         })?;

@@ -8,6 +8,7 @@ use glovebox_runtime::{Room as Admitted, Stop};
 use glovebox_store::{Commit, Condition, Conflict, Moved, session_moved};
 
 use super::binding::Ready;
+use super::environments::Inside;
 use super::flight::{Flight, Halt, Step};
 use super::journal::Lost;
 use super::running::{micros, unless_stopped};
@@ -18,10 +19,12 @@ use crate::planning::Planned;
 use crate::slots::Slot;
 use crate::watch::Watch;
 
-/// Room to run in: a slot of the capability and a share of the host.
+/// Room to run in: a slot of the capability, a share of the host, and the
+/// environment to itself.
 pub(super) struct Room {
     _slot: Slot,
     _room: Admitted,
+    pub(super) environment: Option<Inside>,
 }
 
 impl ActionService {
@@ -33,8 +36,10 @@ impl ActionService {
         let slot = self.slots.enter(&planned.plan.capability, limits.concurrency)?;
         let room = parts.admission.enter(flight.principal.tenant.as_str(), limits.memory.unwrap_or_default());
         let room = unless_stopped(stop, "queue", room).await??;
+        // Last: who waits for an environment keeps no other out of it.
+        let environment = unless_stopped(stop, "queue", self.step_in(flight, planned)).await??;
         flight.story.0.times.queued_us += micros(queued.elapsed());
-        Ok(Room { _slot: slot, _room: room })
+        Ok(Room { _slot: slot, _room: room, environment })
     }
 
     /// Goes on with what a person approved: everything is bound again and
@@ -72,7 +77,7 @@ impl ActionService {
         self.refresh_policy(flight).await?;
         let planned = self.plan(flight)?;
         let room = self.enter(flight, &planned, stop).await?;
-        let ready = unless_stopped(stop, "setup", self.bind(flight, planned, &**watch)).await??;
+        let ready = unless_stopped(stop, "setup", self.bind(flight, planned, Some(&room), &**watch)).await??;
         if ready.bound.digest != approval.digest {
             let changed = self.differences(flight, &ready)?;
             flight.drift.clone_from(&changed);

@@ -89,6 +89,13 @@ fn facts_changed(before: &BoundFacts, now: &BoundFacts, changed: &mut Vec<String
     if before.workspace != now.workspace {
         changed.push("the workspace: it is another folder now".to_owned());
     }
+    if before.environment != now.environment {
+        changed.push(match (&before.environment, &now.environment) {
+            (Some(was), Some(is)) if was.id == is.id => format!("the environment {}: a snapshot was restored", is.id),
+            (_, Some(is)) => format!("the environment: it is {} now", is.id),
+            (_, None) => "the environment: nothing is kept any more".to_owned(),
+        });
+    }
     if before.drifted != now.drifted {
         match &now.drifted {
             Some(drifted) => changed.extend(drifted.changed.iter().cloned()),

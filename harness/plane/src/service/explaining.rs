@@ -86,7 +86,7 @@ impl ActionService {
     /// What binding finds, and the intent that it makes.
     async fn bound_facts(&self, flight: &mut Flight, planned: &Planned) -> Result<Found, Halt> {
         let run_dir = Arc::new(RunDir::new(&self.parts.run_root, planned.plan.action_id.as_str()));
-        let facts = self.open_files(flight, planned, &run_dir).await?.facts;
+        let facts = self.open_files(flight, planned, &run_dir, None).await?.facts;
         let intent = planned.plan.intent(&facts);
         let digest = planned.plan.digest(&intent);
         let payload = flight.journal.payload(PayloadRole::Facts, &facts);

@@ -14,6 +14,7 @@ mod describing;
 mod disclosing;
 mod drift;
 mod ending;
+mod environments;
 mod execution;
 mod explaining;
 mod flight;
@@ -21,6 +22,7 @@ mod granting;
 mod halting;
 mod interrupting;
 mod journal;
+mod keeping;
 mod looking;
 mod natives;
 mod offers;
@@ -58,6 +60,7 @@ pub use explaining::Explained;
 pub(crate) use granting::describe;
 pub use halting::Halted;
 pub use interrupting::{Interrupted, Interrupting, MAX_GRACE, Target};
+pub use keeping::{EnvironmentState, EnvironmentView, SnapshotView, Tended};
 pub use looking::ActionView;
 pub use output::{MAX_OUTPUT_CHUNK, OutputChunk, OutputMoved};
 pub use people::{Key, People, Signed};
@@ -68,7 +71,7 @@ pub use questions::{
 };
 pub use recovering::{Holders, Recovered};
 pub use saying::Saying;
-pub use settings::{AskLimits, Settings};
+pub use settings::{AskLimits, EnvironmentLimits, Settings};
 pub use starting::{
     ChildQuestion, Choice, DecidedProposal, GrantView, Happened, OpenAction, PermissionDiff, TurnSchema, TurnStart,
 };
@@ -127,6 +130,8 @@ pub struct Parts {
     pub ids: Arc<dyn IdSource>,
     /// The folder of run folders and locks.
     pub run_root: PathBuf,
+    /// The folder of environments, of all tenants.
+    pub environments: PathBuf,
     /// Folders of ours that no guest may see.
     pub protect: Vec<PathBuf>,
     /// The most bytes that one action may seal.

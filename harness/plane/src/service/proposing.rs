@@ -41,7 +41,7 @@ impl ActionService {
         } else if self.asks_in_vain(flight, &first)? {
             return Err(super::asking::unattended(&first).into());
         }
-        let ready = unless_stopped(stop, "setup", self.bind(flight, planned, &**watch)).await??;
+        let ready = unless_stopped(stop, "setup", self.bind(flight, planned, room.as_ref(), &**watch)).await??;
         self.settle(flight, ready, Some(first), room, watch, stop).await
     }
 
@@ -50,7 +50,7 @@ impl ActionService {
     pub(super) async fn settle(
         &self,
         flight: &mut Flight,
-        ready: Ready,
+        mut ready: Ready,
         first: Option<Decision>,
         mut room: Option<Room>,
         watch: &Arc<dyn Watch>,
@@ -77,7 +77,7 @@ impl ActionService {
                 }
             }
             // Nobody holds room while another one runs.
-            room = None;
+            drop(room.take());
             if self.preview(flight, ready.planned.arguments.value(), stop).await? {
                 return Ok(Step::Again);
             }
@@ -100,7 +100,19 @@ impl ActionService {
         }
         let room = match room {
             Some(room) => room,
-            None => self.enter(flight, &ready.planned, stop).await?,
+            None => {
+                let room = self.enter(flight, &ready.planned, stop).await?;
+                if room.environment.is_some() {
+                    // Now that nobody else is in it, its folders are opened.
+                    let digest = ready.bound.digest.clone();
+                    let planned = ready.planned;
+                    ready = unless_stopped(stop, "setup", self.bind(flight, planned, Some(&room), &**watch)).await??;
+                    if ready.bound.digest != digest {
+                        return Ok(Step::Again);
+                    }
+                }
+                room
+            }
         };
         Box::pin(self.claim(flight, ready, room, right, watch, stop)).await
     }

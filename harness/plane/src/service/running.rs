@@ -22,11 +22,6 @@ use crate::result;
 use crate::streams::Streams;
 use crate::watch::Watch;
 
-/// What an action may take longer than `limits.wall` before it is given up
-/// from outside: the time that taking an instance down can take on a loaded
-/// host. Beyond it the thread is stuck in a call of the kernel's.
-const GRACE: Duration = Duration::from_secs(5);
-
 /// A run that takes longer is written down while it lasts, so that others see
 /// it and can stop it. Most are over by then, and are written down once.
 const RECORD_AFTER: Duration = Duration::from_millis(100);
@@ -37,7 +32,7 @@ impl ActionService {
         &self,
         flight: &mut Flight,
         ready: Ready,
-        room: Room,
+        mut room: Room,
         watch: &Arc<dyn Watch>,
         stop: &Stop,
     ) -> Result<Outcome, Refusal> {
@@ -49,6 +44,7 @@ impl ActionService {
         let outputs = outputs.map_err(|error| {
             glovebox_runtime::io_problem("cannot keep the outputs folder", Code::BackendError, &error)
         })?;
+        self.begin_in(flight, &planned, room.environment.as_mut()).await?;
         let permit = parts.authority.permit(&bound.digest);
         let streams = Streams::new(&run_dir, contract.limits.output.unwrap_or_default().0);
         flight.live = Some(self.live.list(&flight.principal, flight.journal.id(), &streams));
@@ -91,7 +87,8 @@ impl ActionService {
             let kept = run_dir.keep(&parts.run_root.with_file_name("kept"))?;
             story.notice("scratch-kept", format!("scratch folders are kept in {}", kept.display()));
         }
-        story.0.times.teardown_us += micros(teardown.elapsed());
+        self.leave(flight, &planned, room.environment.as_mut()).await;
+        flight.story.0.times.teardown_us += micros(teardown.elapsed());
         drop(room);
         Ok(outcome)
     }
@@ -114,8 +111,10 @@ impl ActionService {
         let _unwatched = StopOnDrop(own.clone());
         let backend = parts.runtime.backend(&bound.plan.backend);
         let here = backend.is_some_and(|backend| backend.never_blocks());
+        // Beyond it the thread is stuck in a call of the kernel's.
+        let most = wall + backend.map_or(Duration::ZERO, |backend| backend.patience());
         let mut run = Execution::begin(async move { parts.runtime.run(bound, permit, ports).await }, here);
-        let deadline = tokio::time::sleep(wall + GRACE);
+        let deadline = tokio::time::sleep(most);
         tokio::pin!(deadline);
         let mut asked = std::pin::pin!(stop.requested());
         let mut noticed = std::pin::pin!(tokio::time::sleep(RECORD_AFTER));
@@ -133,7 +132,7 @@ impl ActionService {
                     own.request();
                 }
                 // Later than the other by far, and setting a clock wakes a thread.
-                () = &mut deadline, if recorded => return Ok(left_behind(wall)),
+                () = &mut deadline, if recorded => return Ok(left_behind(most)),
                 () = &mut noticed, if !recorded => {
                     recorded = true;
                     changes = self.seen(flight).await;
@@ -184,10 +183,10 @@ async fn changed(changes: &mut Option<tokio::sync::watch::Receiver<u64>>) {
 
 /// The report of an execution that does not answer. What it said and made
 /// until now still counts.
-fn left_behind(wall: Duration) -> RunReport {
+fn left_behind(after: Duration) -> RunReport {
     RunReport {
         end: End::TimedOut(Timer::Wall),
-        usage: JobUsage { run: wall + GRACE, ..JobUsage::default() },
+        usage: JobUsage { run: after, ..JobUsage::default() },
         notices: vec![Notice::new("thread-left", "the execution does not answer; its thread is left behind")],
     }
 }

@@ -146,6 +146,7 @@ impl ActionService {
             What::Requested { principal: of, .. } => return Ok(asked(principal, of)),
             What::Session { event: SessionEvent::Opened { principal: of, .. } }
             | What::Task { event: TaskEvent::Opened { principal: of, .. }, .. } => return Ok(opened(of)),
+            What::Environment { owner: of, .. } => return Ok(asked(principal, of)),
             What::Question { event: QuestionEvent::Opened { asked }, .. } => return Ok(opened(&asked.principal)),
             _ => {}
         }
@@ -155,7 +156,7 @@ impl ActionService {
             Subject::Question(id) => store.question(tenant, &id)?.is_some_and(|of| opened(&of.principal)),
             Subject::Session(id) => store.session(tenant, &id)?.is_some_and(|of| opened(&of.principal)),
             Subject::Grant(id) => store.grant(tenant, &id)?.is_some_and(|of| of.principal.user == principal.user),
-            Subject::Everything => false,
+            Subject::Environment(_) | Subject::Everything => false,
         })
     }
 }
@@ -168,6 +169,7 @@ enum Subject {
     Question(Id),
     Session(Id),
     Grant(Id),
+    Environment(Id),
     /// All of the tenant: stops, policies.
     Everything,
 }
@@ -180,6 +182,7 @@ impl Subject {
             (What::Session { .. }, _) => Self::Session(logged.log.session.clone()),
             (What::Task { task, .. }, _) => Self::Task(task.clone()),
             (What::Question { question, .. }, _) => Self::Question(question.clone()),
+            (What::Environment { environment, .. }, _) => Self::Environment(environment.clone()),
             (_, Some(action)) => Self::Action(action.clone()),
             (_, None) => Self::Everything,
         }

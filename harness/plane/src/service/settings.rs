@@ -14,6 +14,8 @@ pub struct Settings {
     pub grace: Duration,
     /// How much may be asked.
     pub asks: AskLimits,
+    /// How long environments are kept.
+    pub environments: EnvironmentLimits,
     /// Who operates this install: the name that stops and revocations carry.
     pub operator_log: Id,
 }
@@ -43,9 +45,32 @@ impl Default for AskLimits {
     }
 }
 
+/// How long an environment is kept that nobody ends. What was approved, asked or
+/// looked at extends neither.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EnvironmentLimits {
+    /// Without an action in it.
+    pub idle: Duration,
+    /// At all.
+    pub age: Duration,
+}
+
+impl Default for EnvironmentLimits {
+    fn default() -> Self {
+        // Over a lunch break, and until the end of the day.
+        Self { idle: Duration::from_secs(2 * 3600), age: Duration::from_secs(24 * 3600) }
+    }
+}
+
 impl Settings {
     /// Those that hold if nobody says otherwise.
     pub fn new(operator_log: Id) -> Self {
-        Self { ttl: Some(TTL), grace: GRACE, asks: AskLimits::default(), operator_log }
+        Self {
+            ttl: Some(TTL),
+            grace: GRACE,
+            asks: AskLimits::default(),
+            environments: EnvironmentLimits::default(),
+            operator_log,
+        }
     }
 }

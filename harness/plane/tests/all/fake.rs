@@ -25,6 +25,8 @@ pub(crate) struct Scripted {
     pub(crate) ran: PathBuf,
     /// Whether there are private layers over a workspace here.
     pub(crate) overlay: bool,
+    /// Whether environments are kept here.
+    pub(crate) keeps: bool,
     /// Whatever is prepared for a run has one of these: cells, members of a
     /// pool.
     pub(crate) held: Arc<()>,
@@ -48,7 +50,9 @@ impl Backend for Scripted {
     fn enforce(&self, clause: &Clause<'_>) -> Enforcement {
         match clause {
             Clause::Egress(_) => Enforcement::refused("there is no network here", "leave it out"),
-            Clause::Persistence(Persistence::Environment) => Enforcement::refused("nothing is kept", "`none`"),
+            Clause::Persistence(Persistence::Environment) if !self.keeps => {
+                Enforcement::refused("nothing is kept", "`none`")
+            }
             Clause::Mount(mount) if mount.access == Access::Overlay && !self.overlay => {
                 Enforcement::refused("no overlay", "`read`")
             }

@@ -123,6 +123,8 @@ pub(crate) struct Setup {
     pub(crate) people: Option<Arc<dyn People>>,
     /// Whether the backend has private layers.
     pub(crate) overlay: bool,
+    /// Whether the backend keeps environments.
+    pub(crate) keeps: bool,
     pub(crate) settings: Settings,
 }
 
@@ -145,6 +147,7 @@ impl Setup {
             known: vec![name("mira")],
             people: None,
             overlay: false,
+            keeps: false,
             settings: Settings::new(id("operator")),
         }
     }
@@ -209,8 +212,10 @@ impl House {
     ) -> Self {
         let state = ground.path("state");
         fs_err::create_dir_all(&state).unwrap();
-        let (script, ran, overlay) = (ground.script.clone(), ground.path("ran"), setup.overlay);
-        let scripted = Scripted { script, ran, overlay, held: ground.held.clone(), manners: ground.manners.clone() };
+        let (script, ran) = (ground.script.clone(), ground.path("ran"));
+        let (overlay, keeps) = (setup.overlay, setup.keeps);
+        let scripted =
+            Scripted { script, ran, overlay, keeps, held: ground.held.clone(), manners: ground.manners.clone() };
         let (runtime, authority) = Runtime::new(vec![Arc::new(scripted)]);
         let builtin =
             |manifest: &String| Builtin { manifest: format!("{HEAD}{manifest}").leak(), component: setup.component };
@@ -239,6 +244,7 @@ impl House {
             clock: ground.clock.clone(),
             ids: Arc::new(TimeOrderedIds),
             run_root: state.join("run"),
+            environments: state.join("environments"),
             protect: vec![state],
             max_sealed: ByteSize::mib(1),
             settings: setup.settings.clone(),

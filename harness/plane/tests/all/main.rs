@@ -12,6 +12,7 @@ mod crash;
 mod decisions;
 mod deeds;
 mod edits;
+mod environments;
 mod fake;
 mod following;
 mod followups;

@@ -139,6 +139,7 @@ fn kind(what: &What) -> Kind {
         | What::HolderLost { .. }
         | What::Ended { .. }
         | What::Session { .. }
+        | What::Environment { .. }
         | What::Halted { .. }
         | What::Released { .. }
         | What::PolicyLoaded { .. }

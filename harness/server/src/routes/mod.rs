@@ -4,6 +4,7 @@ mod actions;
 mod approvals;
 pub(crate) mod artifacts;
 mod capabilities;
+mod environments;
 mod operate;
 mod output;
 mod questions;
@@ -38,6 +39,7 @@ pub(crate) const ALL: &[&[Route]] = &[
     questions::ROUTES,
     artifacts::ROUTES,
     capabilities::ROUTES,
+    environments::ROUTES,
     operate::ROUTES,
     crate::mcp::ROUTES,
     crate::inbox::ROUTES,

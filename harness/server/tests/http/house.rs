@@ -261,6 +261,7 @@ impl Ground {
                 clock: Arc::new(SystemClock),
                 ids: Arc::new(TimeOrderedIds),
                 run_root: state.join("run"),
+                environments: state.join("environments"),
                 protect: vec![state.clone()],
                 max_sealed: ByteSize::mib(1),
                 settings: Asks::new("operator".parse().unwrap()),

@@ -179,6 +179,7 @@ impl House {
             clock: clock.clone(),
             ids: Arc::new(TimeOrderedIds),
             run_root: state.join("run"),
+            environments: state.join("environments"),
             protect: vec![state],
             max_sealed: ByteSize::mib(1),
             settings: Settings::new(id("operator")),

@@ -107,7 +107,7 @@ impl Inputs {
                 rustix::fs::openat(&dir, &name, flags, rustix::fs::Mode::RUSR).map_err(|errno| failed(errno.into()))?;
             std::io::copy(&mut File::from(sealed.content), &mut File::from(to)).map_err(failed)?;
         }
-        files.mounts.push(BoundMount { guest: PLACE.to_owned(), dir, writable: false, hide: Vec::new() });
+        files.mounts.push(BoundMount { guest: PLACE.to_owned(), dir, writable: false, kept: false, hide: Vec::new() });
         Ok(())
     }
 }

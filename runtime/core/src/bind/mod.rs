@@ -12,6 +12,7 @@ mod remove;
 mod run_dir;
 mod seal;
 
+pub use remove::remove_tree;
 pub use run_dir::{RunDir, expire, sweep};
 pub use seal::{MAX_SEALED, sealed_copy};
 
@@ -19,7 +20,9 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use env_contracts::{Access, BoundFacts, Code, Evidence, Mount, Name, Plan, Problem, Source, WorkspaceIdentity};
+use env_contracts::{
+    Access, BoundFacts, Code, EnvironmentIdentity, Evidence, Mount, Name, Plan, Problem, Source, WorkspaceIdentity,
+};
 
 use crate::{Hide, HideLists};
 use folder::{Opened, Protected, open_beneath, open_folder};
@@ -42,10 +45,21 @@ pub struct Binding<'a> {
     pub path_arguments: &'a [PathArgument],
     /// The folder of this run: scratch, outputs and inputs are made in it.
     pub run_dir: &'a RunDir,
+    /// The environment that keeps the contract's folders, where it keeps any.
+    pub environment: Option<Kept>,
     /// Folders of ours that no guest may see, wherever they lie.
     pub protect: &'a [PathBuf],
     /// The most bytes that are copied to seal inputs and path arguments.
     pub max_sealed: u64,
+}
+
+/// What an environment keeps for the actions that share it.
+#[derive(Debug)]
+pub struct Kept {
+    /// Which environment that is.
+    pub identity: EnvironmentIdentity,
+    /// Its folders, opened, by where the guest sees them.
+    pub folders: BTreeMap<String, OwnedFd>,
 }
 
 /// An argument that names a path: `x-glovebox-path` in the schema.
@@ -83,6 +97,8 @@ pub struct BoundMount {
     pub dir: OwnedFd,
     /// Whether the guest may change it.
     pub writable: bool,
+    /// Whether it is an environment's, for the next action to find.
+    pub kept: bool,
     /// What does not exist in it for the guest.
     pub hide: Vec<String>,
 }
@@ -118,6 +134,11 @@ pub fn bind(binding: Binding<'_>) -> Result<Files, Problem> {
     };
     let mut sealer = seal::Sealer::new(binding.run_dir, binding.max_sealed);
     let mut inputs = Inputs::new(binding.inputs, binding.artifacts);
+    let mut kept = BTreeMap::new();
+    if let Some(environment) = binding.environment {
+        files.facts.environment = Some(environment.identity);
+        kept = environment.folders;
+    }
     let protect = Protected::new(binding.protect);
     for mount in &binding.plan.contract.filesystem {
         match &mount.source {
@@ -143,13 +164,16 @@ pub fn bind(binding: Binding<'_>) -> Result<Files, Problem> {
                 files.facts.hosts.insert(mount.guest.clone(), opened.identity);
                 files.push_folder(mount, opened, &protect);
             }
-            Source::Scratch => {
-                let dir = binding.run_dir.folder(&format!("scratch{}", files.mounts.len()))?;
-                files.push(mount, dir, Vec::new());
-            }
+            Source::Scratch => match kept.remove(mount.guest.as_str()) {
+                Some(dir) => files.push(mount, dir, Vec::new(), true),
+                None => {
+                    let dir = binding.run_dir.folder(&format!("scratch{}", files.mounts.len()))?;
+                    files.push(mount, dir, Vec::new(), false);
+                }
+            },
             Source::Outputs => {
                 files.outputs = Some(binding.run_dir.folder("outputs")?);
-                files.push(mount, binding.run_dir.folder("outputs")?, Vec::new());
+                files.push(mount, binding.run_dir.folder("outputs")?, Vec::new(), false);
             }
             Source::Input(name) => inputs.want(name.as_ref(), &mut sealer, &mut files)?,
             Source::Artifact(uri) => inputs.want_artifact(uri, mount, &mut sealer, &mut files)?,
@@ -163,9 +187,9 @@ pub fn bind(binding: Binding<'_>) -> Result<Files, Problem> {
 }
 
 impl Files {
-    fn push(&mut self, mount: &Mount, dir: OwnedFd, hide: Vec<String>) {
+    fn push(&mut self, mount: &Mount, dir: OwnedFd, hide: Vec<String>, kept: bool) {
         let writable = mount.access == Access::Write;
-        self.mounts.push(BoundMount { guest: mount.guest.to_string(), dir, writable, hide });
+        self.mounts.push(BoundMount { guest: mount.guest.to_string(), dir, writable, kept, hide });
     }
 
     /// A folder of the user's: the contract's hide list, and folders of ours
@@ -178,7 +202,7 @@ impl Files {
             let glob = below.map(|path| format!("/{}", globset::escape(path)));
             hide.extend(glob.filter(|glob| !hide.contains(glob)));
         }
-        self.push(mount, opened.dir, hide);
+        self.push(mount, opened.dir, hide, false);
     }
 }
 

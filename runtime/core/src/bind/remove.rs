@@ -17,7 +17,10 @@ use rustix::io::Errno;
 ///
 /// An entry of the top that is called `last` goes last: what tells whether
 /// the folder is dead must be there as long as anything else is.
-pub(super) fn remove_tree(top: BorrowedFd<'_>, last: &str) -> io::Result<()> {
+///
+/// # Errors
+/// The kernel's.
+pub fn remove_tree(top: BorrowedFd<'_>, last: &str) -> io::Result<()> {
     let mut moved = 0_u64;
     loop {
         let names = names(top)?;

@@ -18,6 +18,10 @@ const LOCK: &str = "lock";
 /// that died, and of others that bind it at this moment.
 const MOST_NAMES: u32 = 64;
 
+/// How long a folder may be without its lock, in seconds: longer than two calls
+/// take on any host.
+const JUST_MADE: i64 = 60;
+
 /// The folder of one run. It is made when something is put into it, since most
 /// runs need none. Dropping it removes it with all in it.
 #[derive(Debug)]
@@ -212,8 +216,8 @@ pub fn sweep(parent: &Path, dry_run: bool) -> Result<Vec<PathBuf>, Problem> {
         let lock =
             match rustix::fs::openat(&dir, LOCK, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
                 Ok(lock) => lock,
-                // Its owner is just about to make the lock, or died before it
-                // did; a removed empty folder only makes that owner's run fail.
+                // Its owner is just about to make the lock, or died before it did.
+                Err(rustix::io::Errno::NOENT) if is_new(&dir) => continue,
                 Err(rustix::io::Errno::NOENT) => {
                     if !dry_run && fs_err::remove_dir(&path).is_ok() {
                         gone.push(path);
@@ -231,6 +235,13 @@ pub fn sweep(parent: &Path, dry_run: bool) -> Result<Vec<PathBuf>, Problem> {
         gone.push(path);
     }
     Ok(gone)
+}
+
+/// Whether a folder was changed so lately that its owner may be about to lock it.
+fn is_new(dir: &OwnedFd) -> bool {
+    let changed = rustix::fs::fstat(dir).map_or(0, |stat| stat.st_ctime);
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
+    now.saturating_sub(changed) < JUST_MADE
 }
 
 /// Removes kept folders that were last changed longer than `age` ago. Returns
