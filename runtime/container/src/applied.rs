@@ -62,6 +62,20 @@ pub(crate) fn differences(asked: &ContainerCreateBody, image: &str, made: &Conta
         let missing = least.iter().find(|path| !there.is_some_and(|there| there.iter().any(|own| own == **path)));
         out.extend(missing.map(|path| format!("HostConfig.{key}: {path} is missing")));
     }
+    // What an image wishes for is mounted beside what was asked, and stands in no
+    // configuration.
+    let binds: Vec<(&str, &str)> = asked
+        .host_config
+        .iter()
+        .flat_map(|host| host.mounts.iter().flatten())
+        .filter_map(|mount| Some((mount.source.as_deref()?, mount.target.as_deref()?)))
+        .collect();
+    for mount in made.mounts.iter().flatten() {
+        let place = (mount.source.as_deref().unwrap_or_default(), mount.destination.as_deref().unwrap_or_default());
+        if !binds.contains(&place) || mount.rw != Some(false) {
+            out.push(format!("Mounts: not asked for, got {}", value(mount)));
+        }
+    }
     let config = made.config.clone().unwrap_or_default();
     let mut hold = |what: &str, asked: Value, got: Value| {
         if asked != got {

@@ -8,6 +8,7 @@ fn body() -> ContainerCreateBody {
         image: "sha256:00".into(),
         user: (65532, 65532),
         shown: vec![Shown { host: "/src".into(), guest: "/workspace".into() }],
+        live: true,
         private: vec![Private { guest: "/tmp".into(), bytes: 4096, inodes: 10 }],
         memory: 64 << 20,
         pids: Some(10),
@@ -110,4 +111,25 @@ fn whatever_was_not_applied_or_was_added_is_told() {
         assert_eq!(told(made).len(), 1, "{place}");
     }
     assert!(!differences(&asked, "sha256:00", &ContainerInspectResponse::default()).is_empty());
+}
+
+/// What an image wishes for stands in no configuration, and is mounted all the
+/// same.
+#[test]
+fn what_is_mounted_beside_what_was_asked_is_told() {
+    let with = |mount: Value| {
+        let mut made = faithful(&body());
+        made["Mounts"] = serde_json::json!([mount]);
+        told(made)
+    };
+    let ours = serde_json::json!({ "Type": "bind", "Source": "/src", "Destination": "/workspace", "RW": false });
+    assert_eq!(with(ours), Vec::<String>::new());
+    for (source, destination, writable) in [
+        ("/src", "/workspace", true),
+        ("/other", "/workspace", false),
+        ("/var/lib/docker/volumes/x/_data", "/data", true),
+    ] {
+        let other = serde_json::json!({ "Source": source, "Destination": destination, "RW": writable });
+        assert_eq!(with(other).len(), 1, "{source} {destination}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The container backend: plans in, reports out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use env_contracts::{Clause, Code, Contract, Digest, Evidence, ManifestEntry, Problem};
 use glovebox_runtime::job::{End, JobUsage};
@@ -17,6 +18,9 @@ use crate::image::{self, ImageRecord, MAX_RECORD};
 
 /// Where a tool begins, if it has it.
 const WORKSPACE: &str = "/workspace";
+/// How long making a container, ending one step by step and bringing out what it
+/// made may take together. Each step has its own, shorter time.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Where programs are looked for, unless the image says otherwise.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -55,7 +59,6 @@ impl ContainerBackend {
             let message = format!("the record of `{}` is not what was registered", registered.name);
             return Err(Problem::new(Code::ImageInvalid, message).with_help("register the image again"));
         }
-        self.containers.pool().is_sound()?;
         let record = ImageRecord::from_bytes(&bytes)?;
         if contract.platform.image.as_ref() != Some(&record.image) {
             let message = format!("the contract of `{}` names another image than its record", registered.name);
@@ -145,6 +148,10 @@ impl Backend for ContainerBackend {
     fn found(&self, prepared: &Prepared) -> Found {
         let evidence = prepared.downcast_ref::<Ready>().map(|ready| ready.evidence.clone());
         Found { drifted: None, evidence: evidence.into_iter().collect() }
+    }
+
+    fn patience(&self) -> Duration {
+        PATIENCE
     }
 
     fn run(&self, cleared: Cleared, ports: Ports) -> BoxFuture<'_, RunReport> {

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use env_contracts::Notice;
 use glovebox_runtime::Hide;
-use glovebox_supervisor::{Laid, Left};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use glovebox_supervisor::{Laid, Left, Placing};
+use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::folders::{Copied, real_path};
@@ -45,6 +45,11 @@ pub(crate) fn apply(
     staged: BorrowedFd<'_>,
     scratch: &Scratch,
 ) -> std::io::Result<Applied> {
+    // What is said to be as it was has to have been there.
+    if let Some(path) = haul.kept.iter().find(|path| tree.entries.get(*path).is_none_or(|stamp| stamp.folder)) {
+        let path = String::from_utf8_lossy(path).escape_debug().to_string();
+        return Err(std::io::Error::other(format!("`{path}` is said to be as it was, and was not there")));
+    }
     let beside = format!("{OURS}{}", uuid::Uuid::new_v4().simple());
     let root = PathBuf::from(real_path(copied.dir.as_fd())?);
     let files = haul.found.iter().filter(|(_, found)| found.what == Laid::File);
@@ -53,28 +58,41 @@ pub(crate) fn apply(
     scratch.beside(&folders.into_iter().collect::<Vec<_>>())?;
     let mut applied = Applied { notices: haul.notices("change-left-out"), ..Applied::default() };
     let hide = Hide::new(&copied.hide).unwrap_or_default();
-    let mut target = Target { root: copied.dir.as_fd(), tree, hide, beside, applied: &mut applied };
+    let mut target = Target { root: copied.dir.as_fd(), tree, hide, kept: copied.kept, beside, applied: &mut applied };
+    // Where not all was looked at, what is missing may be there.
+    let whole = !haul.left_out.iter().any(|(left, _)| matches!(left, Left::Unreadable | Left::TooDeep | Left::TooMany));
+    let odd: Vec<&[u8]> = haul.left_out.iter().map(|(_, path)| &path[..]).collect();
+    let there = |path: &[u8]| haul.found.contains_key(path) || haul.kept.contains(path) || odd.contains(&path);
+    // What lay in a folder that is none any more makes room for what is there now.
+    let replaced = |path: &[u8]| {
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        ends.into_iter().any(|at| haul.found.get(&path[..at]).is_some_and(|found| found.what != Laid::Folder))
+    };
+    for (path, stamp) in tree.entries.iter().rev().filter(|(path, _)| whole && replaced(path)) {
+        let done = target.remove(path, stamp);
+        target.note(path, done);
+    }
     for (path, found) in &haul.found {
         let done = match &found.what {
             Laid::Folder if tree.entries.get(path).is_some_and(|stamp| stamp.folder) => Ok(()),
-            Laid::Folder => target.folder(path),
-            Laid::File => target.file(path, found.mode, staged),
+            Laid::Folder => target.folder(path, found.mode),
+            Laid::File => target.file(path, found, staged),
             Laid::Link(link) => target.link(path, link),
         };
         target.note(path, done);
     }
-    // Where not all was looked at, what is missing may be there.
-    let whole = !haul.left_out.iter().any(|(left, _)| matches!(left, Left::Unreadable | Left::TooDeep | Left::TooMany));
     if whole {
-        let odd: Vec<&[u8]> = haul.left_out.iter().map(|(_, path)| &path[..]).collect();
-        let there = |path: &[u8]| haul.found.contains_key(path) || haul.kept.contains(path) || odd.contains(&path);
         // What lies in a folder comes before it.
-        for (path, stamp) in tree.entries.iter().rev().filter(|(path, _)| !there(path)) {
+        for (path, stamp) in tree.entries.iter().rev().filter(|(path, _)| !there(path) && !replaced(path)) {
             let done = target.remove(path, stamp);
             target.note(path, done);
         }
     }
-    if !applied.refused.is_empty() {
+    if !whole {
+        let message = format!("not all of `{}` could be looked at: nothing was deleted there", copied.guest);
+        applied.notices.push(Notice::new("change-refused", message));
+        applied.refused.push(b".".to_vec());
+    } else if !applied.refused.is_empty() {
         let paths: Vec<&[u8]> = applied.refused.iter().map(|path| &path[..]).collect();
         let message = format!("changes of `{}` were not brought out: {}", copied.guest, named(&paths));
         applied.notices.push(Notice::new("change-refused", message));
@@ -86,6 +104,7 @@ struct Target<'a> {
     root: BorrowedFd<'a>,
     tree: &'a Tree,
     hide: Hide,
+    kept: bool,
     /// The name of a file until it has its own.
     beside: String,
     applied: &'a mut Applied,
@@ -116,35 +135,55 @@ impl Target<'_> {
             Err(Errno::NOENT) => None,
             Err(errno) => return Err(errno),
         };
-        if now == self.tree.entries.get(path).copied() { Ok((above, name)) } else { Err(Errno::STALE) }
+        let same = match (&now, self.tree.entries.get(path)) {
+            (Some(now), Some(then)) => then.is(now),
+            (None, None) => true,
+            _ => false,
+        };
+        if same { Ok((above, name)) } else { Err(Errno::STALE) }
     }
 
-    fn folder(&mut self, path: &[u8]) -> Result<(), Errno> {
+    fn folder(&mut self, path: &[u8], mode: u32) -> Result<(), Errno> {
         let (above, name) = self.place(path)?;
         if self.tree.entries.contains_key(path) {
             rustix::fs::unlinkat(&above, name, AtFlags::empty())?;
         }
-        rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o777))
+        // Its owner has to get in, to put there what is in it.
+        rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(mode & 0o777 | 0o700))?;
+        give(&above, name, self.owner(path, &above)?)
+    }
+
+    /// Whose something is to be: whose it was, or else its folder's.
+    fn owner(&self, path: &[u8], above: &OwnedFd) -> Result<(u32, u32), Errno> {
+        match self.tree.entries.get(path) {
+            Some(stamp) => Ok(stamp.owner),
+            None => rustix::fs::fstat(above).map(|stat| (stat.st_uid, stat.st_gid)),
+        }
     }
 
     /// A file's new content, beside it first: nobody ever finds half of it.
-    fn file(&mut self, path: &[u8], mode: u32, staged: BorrowedFd<'_>) -> Result<(), Errno> {
+    fn file(&mut self, path: &[u8], found: &Placing, staged: BorrowedFd<'_>) -> Result<(), Errno> {
         let (above, name) = self.place(path)?;
         let from = open_beneath(staged, path, OFlags::RDONLY)?;
-        let own = self.tree.entries.get(path).map(|stamp| stamp.mode & 0o777);
-        // It runs if the tool's did; else a new file is as the user's umask has
-        // it, and a known one as it was.
-        let runs = if mode & 0o100 == 0 { 0 } else { 0o111 };
-        let mode = own.unwrap_or(0o666) & !0o111 | runs;
+        let own = self.tree.entries.get(path).filter(|stamp| !stamp.folder).map(|stamp| stamp.mode & 0o777);
+        // What the tool did not change stays: its owner could always write there.
+        let mode = match own {
+            Some(own) if own | 0o600 == found.mode & 0o777 => own,
+            _ => found.mode & 0o777,
+        };
+        let (seconds, nanos) = found.modified;
+        let modified = Timespec { tv_sec: seconds, tv_nsec: nanos.into() };
+        let times = Timestamps { last_access: modified, last_modification: modified };
         let beside = self.beside.clone();
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let to = rustix::fs::openat(&above, &*beside, flags, Mode::from_raw_mode(mode))?;
+        let to = rustix::fs::openat(&above, &*beside, flags, Mode::RUSR | Mode::WUSR)?;
         let copied = std::io::copy(&mut File::from(from), &mut File::from(to.try_clone().map_err(|_| Errno::IO)?));
         let finish = || -> Result<u64, Errno> {
             let bytes = copied.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            if own.is_some() {
-                rustix::fs::fchmod(&to, Mode::from_raw_mode(mode))?;
-            }
+            give(&above, OsStr::new(&beside), self.owner(path, &above)?)?;
+            // As it is said, whatever the umask of this process.
+            rustix::fs::fchmod(&to, Mode::from_raw_mode(mode))?;
+            rustix::fs::futimens(&to, &times)?;
             if self.tree.entries.get(path).is_some_and(|stamp| stamp.folder) {
                 rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR)?;
             }
@@ -164,31 +203,47 @@ impl Target<'_> {
     }
 
     /// A link that stays in the folder; one that leads out of it could lead
-    /// whoever follows it on this host.
+    /// whoever follows it on this host, where anybody but us looks at it.
     fn link(&mut self, path: &[u8], link: &[u8]) -> Result<(), Errno> {
         let depth = path.iter().filter(|byte| **byte == b'/').count();
-        let mut above = 0;
+        // Up first, and never up again: what lies on the way may be a link, from
+        // which up is somewhere else.
+        let up = link.split(|byte| *byte == b'/').take_while(|part| *part == b"..").count();
         let inside = !link.is_empty()
             && link[0] != b'/'
             && !link.contains(&0)
-            && link.split(|byte| *byte == b'/').all(|part| {
-                above += usize::from(part == b"..");
-                above <= depth
-            });
-        if !inside {
+            && up <= depth
+            && link.split(|byte| *byte == b'/').skip(up).all(|part| part != b"..");
+        if !inside && !self.kept {
             return Err(Errno::ACCESS);
         }
         let (folder, name) = self.place(path)?;
-        if self.tree.entries.contains_key(path) {
-            rustix::fs::unlinkat(&folder, name, AtFlags::empty())?;
+        if let Some(stamp) = self.tree.entries.get(path) {
+            let flags = if stamp.folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+            rustix::fs::unlinkat(&folder, name, flags)?;
         }
-        rustix::fs::symlinkat(OsStr::from_bytes(link), &folder, name)
+        rustix::fs::symlinkat(OsStr::from_bytes(link), &folder, name)?;
+        give(&folder, name, self.owner(path, &folder)?)
     }
 
     fn remove(&mut self, path: &[u8], stamp: &Stamp) -> Result<(), Errno> {
         let (above, name) = self.place(path)?;
         let flags = if stamp.folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         rustix::fs::unlinkat(&above, name, flags)
+    }
+}
+
+/// Gives something to whose it is to be, where it is not yet. Whoever may not
+/// give things away has only their own.
+fn give(above: &OwnedFd, name: &OsStr, owner: (u32, u32)) -> Result<(), Errno> {
+    let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if (stat.st_uid, stat.st_gid) == owner {
+        return Ok(());
+    }
+    let (user, group) = (rustix::process::Uid::from_raw(owner.0), rustix::process::Gid::from_raw(owner.1));
+    match rustix::fs::chownat(above, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::PERM) if !rustix::process::geteuid().is_root() => Ok(()),
+        given => given,
     }
 }
 

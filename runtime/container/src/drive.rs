@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bollard::Docker;
-use env_contracts::{Limits, Notice, Problem};
-use glovebox_runtime::job::{End, FrameSink, JobUsage, ToolFailure};
+use env_contracts::{Code, Limits, Notice, Problem};
+use glovebox_runtime::job::{End, FrameSink, JobUsage, Limit, ToolFailure};
 use glovebox_runtime::{RunReport, Stop};
 use tokio_util::task::TaskTracker;
 
@@ -21,7 +21,7 @@ use crate::takeout::{Taken, take_out};
 use crate::watch::Run;
 
 /// How long a container may take to end after its last word.
-const LAST: Duration = Duration::from_secs(5);
+const LAST: Duration = Duration::from_secs(10);
 
 /// How long is waited for a container that is not needed after all.
 const GONE: Duration = Duration::from_secs(45);
@@ -106,7 +106,10 @@ pub(crate) async fn run(
     let tasks = TaskTracker::new();
     let prepared = tokio::select! {
         prepared = Box::pin(prepare(containers, &mut errand, &tasks)) => prepared.map_err(End::Refused),
-        () = stop.requested() => Err(End::Interrupted),
+        // Nothing ran: that is known.
+        () = stop.requested() => {
+            Err(End::Refused(Problem::new(Code::Interrupted, "the action was interrupted before its tool was started")))
+        }
     };
     let Prepared { sandbox, mut session, trees, shape } = match prepared {
         Ok(prepared) => prepared,
@@ -131,17 +134,31 @@ pub(crate) async fn run(
     let (exited, started_at_all) = (run.exited, run.has_started());
     let taking_down = Instant::now();
     let (mut notices, mut reported) = (Vec::new(), None);
+    if let Some(why) = containers.pool().distrusted() {
+        let message = format!("no container is kept standing any more, and each one's end is waited for: {why}");
+        notices.push(Notice::new("warm-stopped", message));
+    }
     match exited {
         Some(exited) => {
-            let Taken { notices: more, bytes, conflict } =
-                Box::pin(take_out(installation, &errand, &trees, &mut session, is_its_own(&end))).await;
+            let own_end = is_its_own(&end);
+            // Who wanted it stopped before gets what there is; who wants it now does
+            // not wait for that.
+            let stopped = stop.is_requested();
+            let taken = tokio::select! {
+                taken = Box::pin(take_out(installation, &errand, &trees, &mut session, own_end)) => taken,
+                () = stop.requested(), if !stopped => Taken::given_up(),
+            };
+            let Taken { notices: more, bytes, conflict, too_much, cut } = taken;
             notices.extend(more);
             usage.bytes_written = bytes;
-            if is_its_own(&end) {
+            if is_its_own(&end) && !cut {
                 reported = Some(exited.ended.exit_code());
             }
             if let Some(message) = conflict {
                 end = End::Failed(ToolFailure { kind: "conflict".into(), message, retryable: true, details: None });
+            }
+            if too_much && is_its_own(&end) {
+                end = End::LimitHit(Limit::Storage);
             }
         }
         None if started_at_all && errand.leaves_something() => {
@@ -204,6 +221,8 @@ async fn other_end(sandbox: &Sandbox, session: &mut Session, reported: i32) -> O
     match code {
         Ok(Some(code)) if code == i64::from(reported) => None,
         Ok(Some(code)) => Some(format!("the container ended with {code}, its supervisor said {reported}")),
-        Ok(None) | Err(_) => Some("the container did not end with its supervisor".into()),
+        // An engine that is slow or in trouble proves nothing; the container is
+        // taken away all the same.
+        Ok(None) | Err(_) => None,
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn enforce(clause: &Clause<'_>) -> Enforcement {
                 no("there is no overlay here", "`access = \"read\"`, or `\"write\"` where the ceiling allows it")
             }
             (Source::Input(_) | Source::Artifact(_), _) => by("copy hashed when bound, shown read-only"),
-            (Source::Outputs | Source::Scratch, _) => by("folder in memory, nobody else's"),
+            (Source::Outputs | Source::Scratch, _) => by("folder in memory; one that is kept comes and goes as a copy"),
             (_, Access::Read) => by("shown read-only, compared from inside; or a copy of what may be seen"),
             (_, Access::Write) => by("copy; what changed is brought back when the tool ended by itself"),
         },
@@ -49,11 +49,11 @@ pub(crate) fn enforce(clause: &Clause<'_>) -> Enforcement {
         Clause::Output(_) => by("counted in the stream"),
         Clause::Concurrency(_) => by("locks in the state folder"),
         Clause::Persistence(Persistence::None) => by("fresh container for each action"),
-        Clause::Persistence(Persistence::Environment) => no("no environment is kept here", "`persistence = \"none\"`"),
+        Clause::Persistence(Persistence::Environment) => by("folders in the state folder, one action at a time"),
         Clause::Snapshot(Snapshot::Never) => by("none is taken"),
-        Clause::Snapshot(_) => no("no snapshots are taken here", "`snapshot = \"never\"`"),
+        Clause::Snapshot(_) => by("copy of the kept folders, by content"),
         Clause::Sharing(Sharing::Action) => by("fresh container for each action"),
-        Clause::Sharing(_) => no("no environment is kept between actions here", "`sharing = \"action\"`"),
+        Clause::Sharing(_) => by("fresh container for each action; what is shared is the kept folders"),
         Clause::Walls(Walls(..=1)) => by("namespaces, control groups, no capabilities, seccomp"),
         Clause::Walls(_) => no(
             "a container is one wall: its processes share the kernel with the host",

@@ -14,13 +14,16 @@ pub(crate) fn problem(doing: &str, error: &Error) -> Problem {
         Error::DockerResponseServerError { status_code, message } => {
             let said = cut(message);
             Problem::new(Code::BackendError, format!("{doing}: the container engine answers {status_code}: {said}"))
+                .with_help(
+                    "its words say what it can't do: with this image (its VOLUMEs, what lies where folders go), these \
+                     limits, or this folder",
+                )
         }
         Error::RequestTimeoutError => silent(doing, None),
-        other => Problem::new(
-            Code::BackendUnavailable,
-            format!("{doing}: the container engine: {}", cut(&other.to_string())),
-        )
-        .with_help("see whether it runs: `glovebox doctor` tells what is found"),
+        other => {
+            Problem::new(Code::BackendUnavailable, format!("{doing}: the container engine: {}", cut(&causes(other))))
+                .with_help("see whether it runs: `glovebox doctor` tells what is found")
+        }
     }
 }
 
@@ -44,6 +47,17 @@ pub(crate) fn is_refusal(error: &Error) -> bool {
 /// Whether what was asked for is so already, or on its way.
 pub(crate) fn is_so(error: &Error) -> bool {
     matches!(error, Error::DockerResponseServerError { status_code: 304 | 409, .. })
+}
+
+/// An error with what is behind it.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
 }
 
 fn cut(text: &str) -> &str {

@@ -15,7 +15,7 @@ use env_contracts::{Code, Contract, Limits, Problem, Source};
 use glovebox_runtime::bind::{BoundFile, BoundMount, Files};
 use rustix::fs::Mode;
 
-use crate::layout::ENTRIES_MAX;
+use crate::layout::{self, ENTRIES_MAX};
 use crate::recipe::{NOBODY, Private, Shown};
 
 /// Where every tool may write: its home.
@@ -33,6 +33,9 @@ pub(crate) struct Copied {
     pub(crate) hide: Vec<String>,
     /// Whether what changes comes out again.
     pub(crate) writable: bool,
+    /// Whether it is a folder of ours that the next action finds: it comes out
+    /// whatever the end was, and its links lead nobody on this host anywhere.
+    pub(crate) kept: bool,
     /// Files with other bytes than they have by now.
     pub(crate) sealed: Vec<BoundFile>,
 }
@@ -51,6 +54,8 @@ pub(crate) struct Bare {
 #[derive(Debug)]
 pub(crate) struct Folders {
     pub(crate) bare: Vec<Bare>,
+    /// Whether one of those is the user's, and not a copy of ours.
+    pub(crate) live: bool,
     pub(crate) copied: Vec<Copied>,
     /// Folders in memory that begin empty.
     pub(crate) private: Vec<String>,
@@ -69,8 +74,14 @@ impl Folders {
         let Files { mounts, mut sealed, outputs, .. } = files;
         let place = contract.filesystem.iter().find(|mount| mount.source == Source::Outputs);
         let outputs = place.map(|mount| mount.guest.to_string()).zip(outputs);
-        let mut all =
-            Self { bare: Vec::new(), copied: Vec::new(), private: Vec::new(), user: (NOBODY, NOBODY), outputs };
+        let mut all = Self {
+            bare: Vec::new(),
+            live: false,
+            copied: Vec::new(),
+            private: Vec::new(),
+            user: (NOBODY, NOBODY),
+            outputs,
+        };
         let source = |guest: &str| {
             contract.filesystem.iter().find(|mount| mount.guest.as_str() == guest).map(|mount| &mount.source)
         };
@@ -81,6 +92,8 @@ impl Folders {
                     sealed = others;
                     all.user_folder(mount, mine)?;
                 }
+                // An environment's: it comes with what the action before left.
+                Some(Source::Scratch) if mount.kept => all.user_folder(mount, Vec::new())?,
                 Some(Source::Scratch | Source::Outputs) => all.private.push(mount.guest),
                 // What was given lies in one folder, whatever is asked of it.
                 Some(Source::Input(_) | Source::Artifact(_)) | None => all.inputs(mount)?,
@@ -105,12 +118,14 @@ impl Folders {
 
     /// Our own copy of what was given, for everybody's eyes in the container.
     fn inputs(&mut self, mount: BoundMount) -> Result<(), Problem> {
-        let readable = || -> std::io::Result<()> {
+        let mut empty = true;
+        let mut readable = || -> std::io::Result<()> {
             // Its folder is ours alone: nobody else on this host gets there.
             rustix::fs::fchmod(&mount.dir, Mode::from_raw_mode(0o755))?;
             for entry in rustix::fs::Dir::read_from(&mount.dir)? {
                 let entry = entry?;
                 if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                    empty = false;
                     rustix::fs::chmodat(
                         &mount.dir,
                         entry.file_name(),
@@ -122,13 +137,22 @@ impl Folders {
             Ok(())
         };
         readable().map_err(|error| failed(&mount.guest, &error))?;
+        if empty {
+            // Nothing of this host needs to be shown: so the container can be one
+            // that stands already.
+            self.private.push(mount.guest);
+            return Ok(());
+        }
         self.bare(mount.guest, mount.dir)
     }
 
     fn user_folder(&mut self, mount: BoundMount, sealed: Vec<BoundFile>) -> Result<(), Problem> {
-        if mount.writable || !mount.hide.is_empty() || !sealed.is_empty() {
-            let BoundMount { guest, dir, writable, hide } = mount;
-            self.copied.push(Copied { guest, dir, hide, writable, sealed });
+        // A read-only folder keeps nobody from opening what is no file: at the other
+        // end is a process of this host.
+        let plain = || layout::is_plain(mount.dir.as_fd()).map_err(|error| failed(&mount.guest, &error));
+        if mount.writable || !mount.hide.is_empty() || !sealed.is_empty() || !plain()? {
+            let BoundMount { guest, dir, writable, kept, hide } = mount;
+            self.copied.push(Copied { guest, dir, hide, writable, kept, sealed });
             return Ok(());
         }
         let stat = rustix::fs::fstat(&mount.dir).map_err(|errno| failed(&mount.guest, &errno.into()))?;
@@ -136,6 +160,7 @@ impl Folders {
             // What the user may read, and nobody else.
             self.user = (stat.st_uid, if stat.st_gid == 0 { NOBODY } else { stat.st_gid });
         }
+        self.live = true;
         self.bare(mount.guest, mount.dir)
     }
 

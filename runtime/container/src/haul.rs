@@ -12,14 +12,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
 use env_contracts::Notice;
-use glovebox_supervisor::{Laid, Left, Placing, Report};
-use rustix::fs::{Mode, OFlags};
+use glovebox_supervisor::{ENTRIES_MAX, Laid, Left, Placing, Report};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::layout::open_beneath;
 
-/// How many things come out at most.
-const ENTRIES_MAX: usize = 100_000;
 /// The longest path, and how deep it leads.
 const PATH_MAX: usize = 4096;
 const DEPTH_MAX: usize = 64;
@@ -41,6 +39,8 @@ pub(crate) enum HaulError {
 pub(crate) struct Haul {
     root: OwnedFd,
     file: Option<File>,
+    /// Where that file lies.
+    filling: Option<Vec<u8>>,
     left: u64,
     entries: usize,
     done: bool,
@@ -56,7 +56,7 @@ impl Haul {
     /// Into this folder, and no more than so many bytes.
     pub(crate) fn new(root: OwnedFd, most: u64) -> Self {
         let (found, kept, left_out) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
-        Self { root, file: None, left: most, entries: 0, done: false, found, kept, left_out }
+        Self { root, file: None, filling: None, left: most, entries: 0, done: false, found, kept, left_out }
     }
 
     /// Whether all of it came.
@@ -69,6 +69,26 @@ impl Haul {
         if self.done {
             return Err(HaulError::Broken("something comes after all came out"));
         }
+        let taken = self.take_in(report);
+        if taken.is_err() {
+            self.give_up();
+        }
+        taken
+    }
+
+    /// Nobody takes half of a file for all of it.
+    pub(crate) fn give_up(&mut self) {
+        if self.file.take().is_some()
+            && let Some(path) = self.filling.take()
+        {
+            let above = path.iter().rposition(|byte| *byte == b'/');
+            let (above, name) = above.map_or((&b""[..], &path[..]), |at| (&path[..at], &path[at + 1..]));
+            let above = self.above(above);
+            let _ = above.map(|above| rustix::fs::unlinkat(&above, OsStr::from_bytes(name), AtFlags::empty()));
+        }
+    }
+
+    fn take_in(&mut self, report: Report<'_>) -> Result<(), HaulError> {
         match report {
             Report::Found(found) => self.found(found)?,
             Report::Content(bytes) => {
@@ -112,6 +132,7 @@ impl Haul {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(&above, OsStr::from_bytes(name), flags, Mode::RUSR | Mode::WUSR);
                 self.file = Some(file.map_err(twice)?.into());
+                self.filling = Some(found.path.clone());
             }
             // Made where it is applied, if it is.
             Laid::Link(target) if target.len() <= PATH_MAX => {}
@@ -159,7 +180,6 @@ pub(crate) fn named(paths: &[&[u8]]) -> String {
 fn words(left: Left) -> &'static str {
     match left {
         Left::Symlink => "symbolic links were not followed",
-        Left::HardLink => "files with further hard links were left out",
         Left::Special => "FIFOs, sockets and devices were left out",
         Left::Unreadable => "what could not be read was left out",
         Left::TooDeep => "what lies too deep was left out",

@@ -10,7 +10,7 @@ fn folder() -> (tempfile::TempDir, OwnedFd) {
 }
 
 fn found(path: &[u8], what: Laid) -> Report<'static> {
-    Report::Found(Placing { path: path.to_vec(), mode: 0o644, what })
+    Report::Found(Placing { path: path.to_vec(), mode: 0o644, modified: (0, 0), what })
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn what_comes_out_lies_where_it_says() {
         Report::Content(b"one"),
         Report::Content(b"two"),
         found(b"l", Laid::Link(b"/etc/passwd".to_vec())),
-        Report::LeftOut(Left::HardLink, b"h".to_vec()),
+        Report::LeftOut(Left::Special, b"h".to_vec()),
         Report::Collected,
     ] {
         haul.take(report).unwrap();
@@ -31,7 +31,7 @@ fn what_comes_out_lies_where_it_says() {
     assert!(haul.is_done());
     assert_eq!(fs_err::read(dir.path().join("d/f")).unwrap(), b"onetwo");
     assert!(fs_err::symlink_metadata(dir.path().join("l")).is_err(), "a link was made");
-    assert_eq!(haul.notices("k")[0].message, "files with further hard links were left out: \"h\"");
+    assert_eq!(haul.notices("k")[0].message, "FIFOs, sockets and devices were left out: \"h\"");
     assert!(haul.take(Report::Collected).is_err());
 }
 

@@ -107,7 +107,8 @@ impl Engine {
             return Err(no_id(&id(digest)));
         }
         let config = seen.config.unwrap_or_default();
-        let image = Image { volumes: config.volumes.unwrap_or_default().into_iter().collect() };
+        let volumes = config.volumes.unwrap_or_default().into_iter().map(|volume| place(&volume));
+        let image = Image { volumes: volumes.collect::<Result<_, _>>()? };
         known().insert(digest.clone(), image.clone());
         Ok(image)
     }
@@ -118,6 +119,13 @@ impl Engine {
     }
 
     async fn look_up(&self, reference: &str) -> Result<ImageInspect, Problem> {
+        // It becomes part of an address.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+        if !reference.chars().all(plain) || reference.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            let message = format!("`{}` is no name of an image", reference.escape_debug());
+            return Err(Problem::new(Code::ImageUnknown, message)
+                .with_help("write NAME:TAG or sha256:DIGEST, as `docker images` shows them"));
+        }
         let client = self.client().await?;
         let doing = format!("looking for the image `{reference}`");
         let seen = within(&doing, QUICK, async {
@@ -132,8 +140,30 @@ impl Engine {
 
 /// What the engine said of an image that it does not have.
 pub(crate) fn unknown(problem: Problem) -> Problem {
-    let help = "bring it there (`docker pull`, `docker load`, `docker import`): nothing is pulled by itself";
+    let help = "bring it there (`docker pull`, `docker load`, `docker import`): nothing is pulled by itself; \
+                `cargo xtask images build` makes those of `shell.run` and `python.run`";
     Problem { code: Code::ImageUnknown, help: help.into(), ..problem }
+}
+
+/// Where a volume lies that an image wishes for, in the one way in which the engine
+/// will spell it.
+fn place(volume: &str) -> Result<String, Problem> {
+    let mut names = Vec::new();
+    for name in volume.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    let place = format!("/{}", names.join("/"));
+    let kernels = ["proc", "sys", "dev", ".glovebox-supervisor"];
+    if !volume.starts_with('/') || names.first().is_none_or(|first| kernels.contains(first)) {
+        let shown = volume.escape_debug();
+        return Err(Problem::new(Code::ImageInvalid, format!("the image wishes for a volume at `{shown}`"))
+            .with_help("make it without that `VOLUME`: nothing can lie there"));
+    }
+    Ok(place)
 }
 
 /// An image's id as the engine takes it.
@@ -155,5 +185,21 @@ fn host_arch() -> &'static str {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Spelled otherwise, the engine would make a volume of its own beside ours.
+    #[test]
+    fn a_volume_lies_where_the_engine_will_say_that_it_lies() {
+        for (volume, at) in [("/data", "/data"), ("/a/../data", "/data"), ("//d/./e/", "/d/e"), ("/../x", "/x")] {
+            assert_eq!(place(volume).unwrap(), at);
+        }
+        for volume in ["/", "relative", "", "/proc", "/x/../sys/fs", "/dev/shm", "/.glovebox-supervisor", "/.."] {
+            assert_eq!(place(volume).unwrap_err().code, Code::ImageInvalid, "{volume}");
+        }
     }
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
 use env_contracts::{ByteSize, Code, Problem};
 use glovebox_runtime::Hide;
 use glovebox_supervisor::{Laid, Order, PIECE_MAX, Placing};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
 use crate::folders::Copied;
 
@@ -24,21 +25,30 @@ const DEPTH_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) folder: bool,
+    /// User and group.
+    pub(crate) owner: (u32, u32),
     pub(crate) identity: (u64, u64),
     size: i64,
-    modified: (i64, u64),
+    pub(crate) modified: (i64, u64),
     pub(crate) mode: u32,
 }
 
 impl Stamp {
+    /// Whether it is what it was. A folder's time changes with every entry, and its
+    /// entries have stamps of their own.
+    pub(crate) fn is(&self, now: &Self) -> bool {
+        let times = self.modified == now.modified || self.folder;
+        times && Self { modified: now.modified, ..*self } == *now
+    }
+
     pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
         let folder = FileType::from_raw_mode(stat.st_mode).is_dir();
         Self {
             folder,
+            owner: (stat.st_uid, stat.st_gid),
             identity: (stat.st_dev, stat.st_ino),
-            // A folder's change with every entry; its entries have stamps.
             size: if folder { 0 } else { stat.st_size },
-            modified: if folder { (0, 0) } else { (stat.st_mtime, stat.st_mtime_nsec) },
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
             mode: stat.st_mode & 0o7777,
         }
     }
@@ -68,8 +78,18 @@ pub(crate) fn look(copied: &Copied, most: u64) -> Result<Tree, Problem> {
     let root = copied.dir.try_clone().map_err(failed)?;
     let device = rustix::fs::fstat(&root).map_err(|errno| failed(errno.into()))?.st_dev;
     let mut tree = Tree { entries: BTreeMap::new(), links: BTreeMap::new(), bytes: 0 };
-    let mut open: Vec<(OwnedFd, Vec<u8>)> = vec![(root, Vec::new())];
-    while let Some((dir, path)) = open.pop() {
+    // By path, and one of them open at a time: there may be more folders than
+    // descriptors.
+    let mut left: Vec<Vec<u8>> = vec![Vec::new()];
+    while let Some(path) = left.pop() {
+        let dir = match open_beneath(root.as_fd(), &path, OFlags::DIRECTORY | OFlags::RDONLY) {
+            Ok(dir) => dir,
+            // Gone since, or something else by now: not there.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => continue,
+            // What nobody but its owner may see, we don't show.
+            Err(Errno::ACCESS) => continue,
+            Err(errno) => return Err(failed(errno.into())),
+        };
         for entry in Dir::read_from(&dir).map_err(|errno| failed(errno.into()))? {
             let entry = entry.map_err(|errno| failed(errno.into()))?;
             let name = entry.file_name();
@@ -83,10 +103,12 @@ pub(crate) fn look(copied: &Copied, most: u64) -> Result<Tree, Problem> {
             // Gone since: not there.
             let Ok(stat) = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory if stat.st_dev == device && depth(&path) < DEPTH_MAX => {
-                    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                    let Ok(below) = rustix::fs::openat(&dir, name, flags, Mode::empty()) else { continue };
-                    open.push((below, path.clone()));
+                FileType::Directory if stat.st_dev == device && depth(&path) < DEPTH_MAX => left.push(path.clone()),
+                FileType::Directory if stat.st_dev == device => {
+                    let message = format!("the folder for `{}` has more than {DEPTH_MAX} levels", copied.guest);
+                    return Err(Problem::new(Code::LimitHit, message).with_help(
+                        "give it a smaller folder, or one that is shown: `access = \"read\"` and `hide = []`",
+                    ));
                 }
                 FileType::RegularFile if stat.st_dev == device => {
                     tree.bytes += u64::try_from(stat.st_size).unwrap_or(0);
@@ -116,6 +138,39 @@ pub(crate) fn look(copied: &Copied, most: u64) -> Result<Tree, Problem> {
     Ok(tree)
 }
 
+/// Whether a folder holds files, folders and links alone.
+pub(crate) fn is_plain(root: BorrowedFd<'_>) -> std::io::Result<bool> {
+    let mut left: Vec<Vec<u8>> = vec![Vec::new()];
+    while let Some(above) = left.pop() {
+        let dir = match open_beneath(root, &above, OFlags::DIRECTORY | OFlags::RDONLY) {
+            Ok(dir) => dir,
+            // Gone since; or another file system, which is not shown.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => continue,
+            Err(errno) => return Err(errno.into()),
+        };
+        for entry in Dir::read_from(&dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let kind = match entry.file_type() {
+                // Some file systems don't say.
+                FileType::Unknown => match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Err(_) => continue,
+                },
+                kind => kind,
+            };
+            match kind {
+                FileType::Directory if !matches!(name.to_bytes(), b"." | b"..") => {
+                    left.push(joined(&above, name.to_bytes()));
+                }
+                FileType::RegularFile | FileType::Directory | FileType::Symlink => {}
+                _ => return Ok(false),
+            }
+        }
+    }
+    Ok(true)
+}
+
 /// Says what to lay out for it, piece by piece.
 ///
 /// # Errors
@@ -133,14 +188,15 @@ pub(crate) fn lay(copied: &Copied, tree: &Tree, mut say: impl FnMut(Order<'_>) -
         };
         // Who owns it reads it; what may not be changed can't be by accident.
         let mode = match (stamp.folder, copied.writable) {
-            (true, true) => 0o700,
+            (true, true) => 0o700 | (stamp.mode & 0o777),
             (true, false) => 0o500,
-            (false, true) => 0o600 | (stamp.mode & 0o100),
+            (false, true) => 0o600 | (stamp.mode & 0o777),
             (false, false) => 0o400 | (stamp.mode & 0o100),
         };
+        let modified = (stamp.modified.0, u32::try_from(stamp.modified.1).unwrap_or(0));
         let file = what == Laid::File;
         let place = joined(copied.guest.as_bytes(), path);
-        if !say(Order::Place(Placing { path: place, mode, what })) {
+        if !say(Order::Place(Placing { path: place, mode, modified, what })) {
             return Ok(());
         }
         if !file {
@@ -173,11 +229,7 @@ fn content(copied: &Copied, path: &[u8], stamp: &Stamp) -> std::io::Result<File>
 }
 
 /// Opens what lies beneath a folder, through no link.
-pub(crate) fn open_beneath(
-    dir: std::os::fd::BorrowedFd<'_>,
-    path: &[u8],
-    flags: OFlags,
-) -> Result<OwnedFd, rustix::io::Errno> {
+pub(crate) fn open_beneath(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve =
         ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
     let path = if path.is_empty() { b"." } else { path };

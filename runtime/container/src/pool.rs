@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use env_contracts::{Code, Problem};
+use env_contracts::Problem;
 use tokio_util::task::TaskTracker;
 
 use crate::containers::Containers;
@@ -46,8 +46,8 @@ struct State {
     shelves: HashMap<Shape, Shelf>,
     closed: bool,
     hold: Option<Instant>,
-    /// Why nothing is run any more.
-    unsound: Option<String>,
+    /// Why none waits any more.
+    distrusted: Option<String>,
     /// Whether somebody goes round.
     tended: bool,
 }
@@ -77,21 +77,26 @@ impl Pool {
         Self { most, state: Mutex::default(), tasks: TaskTracker::new() }
     }
 
-    /// Whether containers wait here at all.
+    /// Whether containers wait here at all. Where one ended otherwise than it
+    /// reported none does any more: each action then has a container of its own,
+    /// whose end is compared before anybody hears of the result.
     pub(crate) fn is_open(&self) -> bool {
-        self.most > 0 && !self.lock().closed
+        let state = self.lock();
+        self.most > 0 && !state.closed && state.distrusted.is_none()
     }
 
-    /// Whether no container ended otherwise than it reported.
-    ///
-    /// # Errors
-    /// `backend-error` from then on.
-    pub(crate) fn is_sound(&self) -> Result<(), Problem> {
-        match &self.lock().unsound {
-            None => Ok(()),
-            Some(why) => Err(Problem::new(Code::BackendError, format!("no container is trusted any more: {why}"))
-                .with_help("look at the image that ran last and at the engine, then start this process anew")),
-        }
+    /// Why no container waits any more, to be known by whoever looks.
+    pub(crate) fn distrusted(&self) -> Option<String> {
+        self.lock().distrusted.clone()
+    }
+
+    fn distrust(&self, why: String) {
+        let shelves = {
+            let mut state = self.lock();
+            state.distrusted.get_or_insert(why);
+            std::mem::take(&mut state.shelves)
+        };
+        self.clear(shelves.into_values());
     }
 
     /// One of this shape that waits and answers.
@@ -118,7 +123,7 @@ impl Pool {
         self.tasks.spawn(async move {
             // What is still there after this is swept.
             if let (Some(other), _) = taken_down(sandbox, session, reported).await {
-                keeper.pool().lock().unsound.get_or_insert(other);
+                keeper.pool().distrust(other);
             }
         });
         if shape.shown.is_empty() {
@@ -133,6 +138,9 @@ impl Pool {
     fn want(&self, shape: &Shape) {
         let mut gone = Vec::new();
         let mut state = self.lock();
+        if state.distrusted.is_some() {
+            return;
+        }
         let now = Instant::now();
         let new = || Shelf { waiting: Vec::new(), making: 0, needed: now };
         state.shelves.entry(shape.clone()).or_insert_with(new).needed = now;
@@ -149,7 +157,7 @@ impl Pool {
     /// Makes what is missing, at most one of a shape at a time.
     fn refill(&self, containers: &Arc<Containers>) {
         let mut state = self.lock();
-        if state.closed || state.hold.is_some_and(|until| Instant::now() < until) {
+        if state.closed || state.distrusted.is_some() || state.hold.is_some_and(|until| Instant::now() < until) {
             return;
         }
         let mut room = self.most.saturating_sub(state.count());

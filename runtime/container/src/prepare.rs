@@ -42,6 +42,7 @@ pub(crate) fn shape(errand: &Errand) -> Shape {
         image: errand.image.clone(),
         user: folders.user,
         shown: folders.bare.iter().map(|bare| bare.shown.clone()).collect(),
+        live: folders.live,
         private: folders.memory(limits, &folders.copied),
         memory: limits.memory.unwrap_or_default().0,
         pids: limits.pids,

@@ -51,6 +51,8 @@ pub(crate) struct Shape {
     pub(crate) image: String,
     pub(crate) user: (u32, u32),
     pub(crate) shown: Vec<Shown>,
+    /// Whether something of the user's is shown as it lies on this host.
+    pub(crate) live: bool,
     pub(crate) private: Vec<Private>,
     pub(crate) memory: u64,
     pub(crate) pids: Option<u32>,
@@ -122,7 +124,7 @@ impl Recipe<'_> {
             ipc_mode: Some("none".into()),
             cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
             cap_drop: Some(vec!["ALL".into()]),
-            security_opt: Some(vec!["no-new-privileges".into(), format!("seccomp={}", seccomp::profile())]),
+            security_opt: Some(vec!["no-new-privileges".into(), format!("seccomp={}", seccomp::profile(shape.live))]),
             readonly_rootfs: Some(true),
             privileged: Some(false),
             init: Some(false),

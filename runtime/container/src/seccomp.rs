@@ -38,13 +38,13 @@ const CALLS: &[(&str, &str)] = &[
         "alarm arch_prctl capget capset execve execveat exit exit_group fork futex futex_requeue futex_wait \
          futex_waitv futex_wake get_robust_list get_thread_area getcpu getegid geteuid getgid getgroups getitimer \
          getpgid getpgrp getpid getppid getpriority getresgid getresuid getrlimit getrusage getsid gettid getuid \
-         ioprio_get ioprio_set kill landlock_add_rule landlock_create_ruleset landlock_restrict_self pause pidfd_open \
-         pidfd_send_signal prctl prlimit64 restart_syscall rseq rt_sigaction rt_sigpending rt_sigprocmask \
+         ioprio_get kill landlock_add_rule landlock_create_ruleset landlock_restrict_self pause pidfd_open \
+         pidfd_send_signal prctl restart_syscall rseq rt_sigaction rt_sigpending rt_sigprocmask \
          rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_tgsigqueueinfo sched_get_priority_max \
          sched_get_priority_min sched_getaffinity sched_getattr sched_getparam sched_getscheduler \
-         sched_rr_get_interval sched_setaffinity sched_setattr sched_setparam sched_setscheduler sched_yield seccomp \
+         sched_rr_get_interval sched_yield seccomp \
          set_robust_list set_thread_area set_tid_address setfsgid setfsuid setgid setgroups setitimer setpgid \
-         setpriority setregid setresgid setresuid setreuid setrlimit setsid setuid sigaltstack signalfd signalfd4 \
+         setregid setresgid setresuid setreuid setrlimit setsid setuid sigaltstack signalfd signalfd4 \
          sysinfo tgkill times tkill uname vfork wait4 waitid",
     ),
     (
@@ -67,12 +67,26 @@ fn calls() -> impl Iterator<Item = &'static str> {
     CALLS.iter().flat_map(|(_, names)| names.split_whitespace())
 }
 
+/// Calls that a process may make for itself alone, with the arguments that mean
+/// itself: PID 1 has the same user, and would have to take what it is given.
+const ITSELF: &[(&str, &[(u32, u64)])] = &[
+    ("prlimit64 sched_setaffinity sched_setattr sched_setparam sched_setscheduler", &[(0, 0)]),
+    ("setpriority", &[(0, 0), (1, 0)]),
+    ("ioprio_set", &[(0, 1), (1, 0)]),
+];
+
+/// The family of sockets that have a place in the file system.
+const UNIX: u64 = 1;
 /// Socket families that programs talk with: between themselves, IPv4, IPv6, and
 /// to ask the kernel which addresses there are. Others reach into the kernel.
-const FAMILIES: [u64; 4] = [1, 2, 10, 16];
+const FAMILIES: [u64; 4] = [UNIX, 2, 10, 16];
 
 /// The profile, as the engine takes it: its text, not a path.
-pub(crate) fn profile() -> String {
+///
+/// `live`: a folder of the user's is shown. A read-only folder keeps nobody from
+/// talking to a socket in it, at whose other end a process of this host is, and
+/// so there are none of that family; a pair of them for its own use there is.
+pub(crate) fn profile(live: bool) -> String {
     let masked =
         |value: u64, mask: u64| json!([{ "index": 0, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ" }]);
     let mut calls: Vec<Value> = vec![
@@ -87,9 +101,14 @@ pub(crate) fn profile() -> String {
         json!({ "names": ["personality"], "action": "SCMP_ACT_ALLOW",
                 "args": [{ "index": 0, "value": 0xFFFF_FFFF_u64, "op": "SCMP_CMP_EQ" }] }),
     ];
-    calls.extend(FAMILIES.map(|family| {
+    calls.extend(FAMILIES.into_iter().filter(|family| !(live && *family == UNIX)).map(|family| {
         json!({ "names": ["socket"], "action": "SCMP_ACT_ALLOW",
                 "args": [{ "index": 0, "value": family, "op": "SCMP_CMP_EQ" }] })
+    }));
+    calls.extend(ITSELF.iter().map(|(names, arguments)| {
+        let is = |(index, value): &(u32, u64)| json!({ "index": index, "value": value, "op": "SCMP_CMP_EQ" });
+        json!({ "names": names.split(' ').collect::<Vec<_>>(), "action": "SCMP_ACT_ALLOW",
+                "args": arguments.iter().map(is).collect::<Vec<_>>() })
     }));
     json!({
         "defaultAction": "SCMP_ACT_ERRNO",
@@ -134,6 +153,7 @@ mod tests {
             "perf_event_open",
             "pidfd_getfd",
             "pivot_root",
+            "prlimit64",
             "process_vm_readv",
             "process_vm_writev",
             "ptrace",
@@ -141,6 +161,7 @@ mod tests {
             "reboot",
             "request_key",
             "setns",
+            "setpriority",
             "socket",
             "swapon",
             "umount2",

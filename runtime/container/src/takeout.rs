@@ -28,6 +28,19 @@ pub(crate) struct Taken {
     pub(crate) bytes: u64,
     /// Why not all changes were brought out, if they were not.
     pub(crate) conflict: Option<String>,
+    /// Whether there were more outputs than may be.
+    pub(crate) too_much: bool,
+    /// Whether the supervisor was not heard out: it may be speaking still.
+    pub(crate) cut: bool,
+}
+
+impl Taken {
+    /// Somebody wanted it to stop before all was out.
+    pub(crate) fn given_up() -> Self {
+        let why = "the action was interrupted while they were brought out";
+        let notices = vec![Notice::new("outputs-lost", format!("not all outputs and changes came out: {why}"))];
+        Self { notices, conflict: Some(why.to_owned()), cut: true, ..Self::default() }
+    }
 }
 
 /// Brings out what the tool made: its outputs whatever its end was, its changes
@@ -44,12 +57,17 @@ pub(crate) async fn take_out(
     if let Some((guest, outputs)) = &errand.folders.outputs {
         match outputs_into(guest, outputs, session, most).await {
             Ok(haul) => taken.notices.extend(haul.notices("output-skipped")),
-            Err(why) => taken.notices.push(Notice::new("outputs-lost", format!("not all outputs came out: {why}"))),
+            Err(why) => {
+                taken.cut = true;
+                taken.too_much = why == HaulError::TooMuch.to_string();
+                taken.notices.push(Notice::new("outputs-lost", format!("not all outputs came out: {why}")));
+            }
         }
     }
     for (copied, tree) in errand.folders.copied.iter().zip(trees).filter(|(copied, _)| copied.writable) {
         let guest = &copied.guest;
-        if !own_end {
+        // Whoever finds an environment again finds it as it was left.
+        if !own_end && !copied.kept {
             let message = format!("`{guest}` is as it was: the tool did not come to its own end");
             taken.notices.push(Notice::new("changes-dropped", message));
             continue;
@@ -62,7 +80,10 @@ pub(crate) async fn take_out(
                 let refused = "somebody else changed them meanwhile, or a tool may not make them";
                 (!applied.refused.is_empty()).then(|| refused.to_owned())
             }
-            Err(why) => Some(why),
+            Err(why) => {
+                taken.cut = true;
+                Some(why)
+            }
         };
         if let Some(why) = why {
             taken.conflict = Some(format!("changes of `{guest}` were not all brought out: {why}"));
@@ -104,6 +125,14 @@ async fn haul(session: &mut Session, order: Order<'_>, mut haul: Haul) -> Result
     if !session.orders().say_at_once(&order).await {
         return Err("the container's supervisor does not listen".into());
     }
+    let heard = Box::pin(hear_out(session, &mut haul)).await;
+    if heard.is_err() {
+        haul.give_up();
+    }
+    heard.map(|()| haul)
+}
+
+async fn hear_out(session: &mut Session, haul: &mut Haul) -> Result<(), String> {
     let mut failed: Option<HaulError> = None;
     while !haul.is_done() {
         let heard = session.hear(|report| match report {
@@ -126,5 +155,5 @@ async fn haul(session: &mut Session, order: Order<'_>, mut haul: Haul) -> Result
             Err(_) => return Err("it stands still".into()),
         }
     }
-    Ok(haul)
+    Ok(())
 }

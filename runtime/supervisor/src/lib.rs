@@ -40,6 +40,10 @@ pub use report::{Ended, Exited, Left, Limits, Place, Ready, Report, Why};
 /// another program: it is never spoken to.
 pub const PROTOCOL: u32 = 1;
 
+/// How many entries of a folder are handed over: all that may be laid out there,
+/// and as many again that a tool makes.
+pub const ENTRIES_MAX: usize = 400_000;
+
 /// How long a supervisor goes on without a word from its host: long enough for
 /// a host that is busy or was stopped for a moment, short enough that nothing
 /// outlives one that is gone.

@@ -46,6 +46,9 @@ fn main() {
 struct Supervisor {
     wire: Wire,
     signals: std::os::fd::OwnedFd,
+    /// Comes round while something runs. A time-out of `poll` would come when
+    /// others of this user let it (`timerslack_ns`).
+    ticks: std::os::fd::OwnedFd,
     child: Option<Child>,
     collecting: Option<Collecting>,
     placer: Placer,
@@ -67,6 +70,7 @@ impl Supervisor {
         Ok(Self {
             wire,
             signals,
+            ticks: sys::ticks(TICK).map_err(|_| "cannot keep time")?,
             child: None,
             collecting: None,
             placer: Placer::default(),
@@ -98,6 +102,7 @@ impl Supervisor {
         let input = fds.add(self.wire.input(), true, false);
         let output = fds.add(self.wire.output(), false, self.wire.queued() > 0);
         let signals = fds.add(&self.signals, true, false);
+        let ticks = fds.add(&self.ticks, self.child.is_some(), false);
         let said = self.child.as_ref().map(|child| child.poll(&mut fds, room));
         fds.wait(wait)?;
 
@@ -106,6 +111,9 @@ impl Supervisor {
         }
         if fds.ready(signals) {
             sys::drain(&self.signals);
+        }
+        if fds.ready(ticks) {
+            sys::drain(&self.ticks);
         }
         if let (Some(child), Some(said)) = (&mut self.child, said) {
             child.hear(&fds, &said, &mut self.wire);
@@ -121,7 +129,7 @@ impl Supervisor {
         }
         self.reap();
         if let Some(collecting) = self.collecting.as_mut().filter(|_| self.wire.queued() < QUEUE_MAX)
-            && !collecting.step(&mut self.wire)
+            && !collecting.step(&self.placer, &mut self.wire)
         {
             self.collecting = None;
         }
@@ -174,10 +182,8 @@ impl Supervisor {
                 let failed = self.placer.finish();
                 self.wire.say(&Report::Placed(failed));
             }
-            Order::Collect(folder) => self.collecting = Some(Collecting::new(&folder, None)),
-            Order::CollectChanges(folder) => {
-                self.collecting = Some(Collecting::new(&folder, Some(self.placer.placed())));
-            }
+            Order::Collect(folder) => self.collecting = Some(Collecting::new(&folder, false)),
+            Order::CollectChanges(folder) => self.collecting = Some(Collecting::new(&folder, true)),
             Order::Ping(number) => self.wire.say(&Report::Pong(number)),
         }
     }

@@ -75,6 +75,8 @@ pub struct Placing {
     pub path: Vec<u8>,
     /// Its permissions.
     pub mode: u32,
+    /// When its content was changed last: seconds since 1970, and nanoseconds.
+    pub modified: (i64, u32),
     /// What it is.
     pub what: Laid,
 }

@@ -140,8 +140,6 @@ pub enum Why {
 pub enum Left {
     /// It is a symbolic link.
     Symlink,
-    /// It has other names, which may lie elsewhere.
-    HardLink,
     /// It is no file and no folder.
     Special,
     /// It can't be read.

@@ -31,6 +31,17 @@ pub(crate) fn hear_children() -> io::Result<OwnedFd> {
     }
 }
 
+/// A descriptor that can be read once in so long.
+pub(crate) fn ticks(each: Duration) -> io::Result<OwnedFd> {
+    use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+    let each = Timespec { tv_sec: each.as_secs().cast_signed(), tv_nsec: each.subsec_nanos().into() };
+    let ticks =
+        rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+    let timer = Itimerspec { it_interval: each, it_value: each };
+    rustix::time::timerfd_settime(&ticks, TimerfdTimerFlags::empty(), &timer)?;
+    Ok(ticks)
+}
+
 /// What a child undoes before it becomes another program, and its own session.
 /// Called between fork and exec: it allocates nothing.
 pub(crate) fn become_tool() -> io::Result<()> {
@@ -55,7 +66,7 @@ fn signals(numbers: &[libc::c_int]) -> libc::sigset_t {
     }
 }
 
-/// Takes what a signal descriptor tells; that it told is enough.
+/// Takes what a descriptor tells; that it told is enough.
 pub(crate) fn drain(fd: &OwnedFd) {
     let mut bytes = [0; 1024];
     while rustix::io::read(fd, &mut bytes).is_ok_and(|count| count > 0) {}

@@ -60,6 +60,37 @@ fn a_command_in_an_image_says_what_it_says() {
     house.is_tidy();
 }
 
+/// What nobody reads, or what can't be written, ends it.
+#[test]
+fn a_command_ends_with_its_reader() {
+    if !are_here() {
+        return;
+    }
+    let house = House::cold();
+    let endless = [
+        "exec",
+        "--image",
+        MINIMAL,
+        "--limits",
+        "wall=120s",
+        "--",
+        "sh",
+        "-c",
+        "while :; do echo line; sleep 0.1; done",
+    ];
+    let began = Instant::now();
+    let mut child = house.command().args(endless).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut one = [0; 5];
+    std::io::Read::read_exact(&mut child.stdout.take().unwrap(), &mut one).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(141));
+    assert!(began.elapsed() < Duration::from_secs(60), "it went on without its reader");
+    let full = fs_err::File::options().write(true).open("/dev/full").unwrap().into_file();
+    let ran = Ran::of(house.command().args(["exec", "--image", MINIMAL, "--", "echo", "lost"]).stdout(full));
+    assert!(ran.code != 0 && ran.stderr.contains("error [disk-full]"), "{}{}", ran.code, ran.stderr);
+    assert_eq!(containers(&house), Vec::<String>::new());
+    house.is_tidy();
+}
+
 #[test]
 fn a_folder_is_shown_or_what_changes_in_it_is_brought_back() {
     if !are_here() {

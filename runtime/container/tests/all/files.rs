@@ -28,11 +28,11 @@ on_ground!(outputs_come_out_and_nothing_else, ground, {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["-rf $(touch x)", "big", "deep", "empty", "new\nline"]);
+    assert_eq!(names, ["-rf $(touch x)", "a", "big", "closed", "deep", "empty", "hard", "new\nline"]);
     assert_eq!(fs_err::read_to_string(came.outputs.join("deep/er/b")).unwrap(), "two\n");
     assert_eq!(fs_err::metadata(came.outputs.join("big")).unwrap().len(), 2_000_000);
     let told: Vec<&str> = came.notices.iter().map(|notice| &*notice.message).collect();
-    for word in ["symbolic links", "FIFOs", "hard links", "could not be read"] {
+    for word in ["symbolic links", "FIFOs"] {
         assert!(told.iter().any(|message| message.contains(word)), "{word}: {told:?}");
     }
 });

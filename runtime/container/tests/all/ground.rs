@@ -375,6 +375,7 @@ impl<'a> Act<'a> {
             artifacts: BTreeMap::new(),
             path_arguments: &self.paths,
             run_dir: &run_dir,
+            environment: None,
             protect: &[],
             max_sealed: 4 << 30,
         })?;

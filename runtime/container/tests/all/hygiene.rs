@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bollard::models::ContainerCreateBody;
+use bollard::models::{ContainerCreateBody, HostConfig};
 
 use crate::ends::on_ground;
 use crate::ground::{Ground, engine_is_here, until};
@@ -18,6 +18,8 @@ async fn marked(ground: &Ground, installation: &str, process: &str) -> String {
         image: Some("glovebox-test/busybox:1".into()),
         cmd: Some(vec!["sleep".into(), "1000".into()]),
         labels: Some(labels),
+        // Whether there is a bridge is not what is tested.
+        host_config: Some(HostConfig { network_mode: Some("none".into()), ..HostConfig::default() }),
         ..ContainerCreateBody::default()
     };
     ground.docker.create_container(None, body).await.unwrap().id

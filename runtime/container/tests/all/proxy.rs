@@ -73,10 +73,11 @@ async fn pass(
             return;
         }
         for (from, to) in lies.iter() {
-            let said = &mut bytes[..count];
-            let at = said.windows(from.len()).position(|window| window == &from[..]);
-            if let Some(at) = at {
+            let mut said = &mut bytes[..count];
+            // Wherever it says so.
+            while let Some(at) = said.windows(from.len()).position(|window| window == &from[..]) {
                 said[at..at + to.len()].copy_from_slice(to);
+                said = &mut said[at + to.len()..];
             }
         }
         if to.write_all(&bytes[..count]).await.is_err() {
