@@ -11,5 +11,6 @@ mod lies;
 mod proxy;
 mod silence;
 mod stuck;
+mod tar;
 mod walls;
 mod warm;
