@@ -33,6 +33,10 @@ pub(crate) struct Act<'h> {
 /// the unwinding that ends the row.
 pub(crate) struct RefusedByBackend(pub(crate) String);
 
+/// This machine lacks what the row takes: the payload of the unwinding that
+/// ends it.
+pub(crate) struct Lacking(pub(crate) &'static str);
+
 impl<'h> Act<'h> {
     pub(crate) fn new(house: &'h House, guest: Option<Guest>, args: &Value) -> Self {
         Self {
@@ -136,6 +140,9 @@ impl<'h> Act<'h> {
             text.push_str(&format!("limits = {{ {} }}\n", self.limits.join(", ")));
         }
         text.push_str(&self.clauses.join("\n"));
+        if !self.clauses.iter().any(|lines| lines.contains("platform = ")) {
+            text.push_str(&format!("\n{}", self.house.platform(&[])));
+        }
         text
     }
 
@@ -149,7 +156,7 @@ impl<'h> Act<'h> {
             self.input,
             self.contract()
         );
-        let added = self.house.service.registry().add(&manifest, &guest.component(), SystemClock.now());
+        let added = self.house.service.registry().add(&manifest, &self.house.artifact(guest), SystemClock.now());
         added.unwrap_or_else(|problem| panic!("{problem:?}"));
     }
 
@@ -233,6 +240,21 @@ fn submission(house: &House, name: &str, received: Vec<u8>) -> Submission {
         asking: Asking::Never,
         held: false,
     }
+}
+
+/// Why the backend refused the runtime that the column asks for, if it did: the
+/// engine has none of that name, or what it keeps of a contract can't be seen.
+pub(crate) fn runtime_refusal(seen: &Observation, runtime: &str) -> Option<String> {
+    let outcome = &seen.outcome;
+    let message = outcome.message.as_deref().unwrap_or_default();
+    if outcome.kind != OutcomeKind::ContractUnsatisfied || !message.contains(runtime) {
+        return None;
+    }
+    assert!(outcome.help.as_ref().is_some_and(|remedy| remedy.len() > 5), "no remedy: {outcome:?}");
+    assert_eq!((outcome.code, outcome.retryable), (Some(Code::ContractUnsatisfied), false), "{outcome:?}");
+    assert!(seen.artifacts.is_empty() && seen.output.stdout.total == 0, "something ran: {seen:?}");
+    let reason = message.split_once(&format!("({runtime}): ")).map_or(message, |(_, reason)| reason);
+    Some(reason.to_owned())
 }
 
 /// The clause that the backend refused, if it did; and that it refused it as

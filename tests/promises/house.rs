@@ -1,6 +1,6 @@
 //! A state folder with a service over one backend, for one row.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use crate::act::Act;
 use crate::allowing::Allowing;
-use crate::columns::Column;
+use crate::columns::{Column, Kind};
+use crate::engine;
 use crate::guests::{Guest, builtin};
 
 /// The tenant of all rows.
@@ -48,7 +49,7 @@ pub(crate) struct House {
     cache: PathBuf,
     acts: AtomicU32,
     ends: Mutex<BTreeSet<String>>,
-    column: &'static Column,
+    pub(crate) column: &'static Column,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) service: ActionService,
 }
@@ -143,6 +144,45 @@ impl House {
     /// A request to a built-in tool.
     pub(crate) fn builtin(&self, name: &str, args: &Value) -> Act<'_> {
         Act::new(self, None, args).named(name)
+    }
+
+    /// Whether tools are components here, and not images.
+    pub(crate) fn has_components(&self) -> bool {
+        self.column.kind == Kind::Component
+    }
+
+    /// The guest's own name on its command line, as its manifest has to say it.
+    pub(crate) fn program(&self) -> &'static str {
+        if self.has_components() { "tool" } else { engine::PROGRAM }
+    }
+
+    /// What every contract says of the platform, with some of it said otherwise.
+    pub(crate) fn platform(&self, otherwise: &[(&'static str, String)]) -> String {
+        let mut all = BTreeMap::new();
+        if !self.has_components() {
+            all.extend([("os", "\"linux\"".to_owned()), ("image", format!("\"{}\"", engine::image().image))]);
+            all.extend(self.column.runtime.map(|runtime| ("runtime", format!("\"{runtime}\""))));
+        }
+        all.extend(otherwise.iter().cloned());
+        if all.is_empty() {
+            return String::new();
+        }
+        let all: Vec<_> = all.into_iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        format!("platform = {{ {} }}\n", all.join(", "))
+    }
+
+    /// What is registered of a guest: a component, or the record of an image.
+    pub(crate) fn artifact(&self, guest: &Guest) -> Vec<u8> {
+        match (self.column.kind, guest) {
+            (Kind::Component, guest) => guest.component(),
+            (Kind::Image, Guest::Built("hostile")) => engine::image().to_bytes(),
+            (Kind::Image, _) => panic!("this guest is in no image: the row is none for containers"),
+        }
+    }
+
+    /// The folder in which the backend keeps what it prepares.
+    pub(crate) fn cache(&self) -> &Path {
+        &self.cache
     }
 
     /// A name that no other guest of this house has.

@@ -4,14 +4,17 @@
 //! the `ActionService`, as every door does, to guests that try to break the
 //! promise, and looks at what came back and at the host afterwards. A promise
 //! that a backend can't keep must be refused by it, by clause and before
-//! anything runs; the table then says so. `docs/promises.md` is this table; a
-//! full run fails where the two differ, and `cargo xtask gen` writes it.
+//! anything runs; the table then says so, as it says of a promise that a
+//! backend has no meaning for. `docs/promises.md` is this table; a full run
+//! fails where the two differ, and `cargo xtask gen` writes it. What this
+//! machine can't try is named and left as it was written down.
 //!
 //! What it is not: a test of planning, doors or stores for themselves; those
 //! stand with their crates.
 //!
 //! It has no test harness: backends start this program anew as a helper.
-//! Words on the command line choose rows by a part of their text.
+//! Words on the command line choose rows by a part of their text, and
+//! `--column container` one column.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test program reports to whoever started it")]
@@ -19,11 +22,15 @@
 mod act;
 mod allowing;
 mod columns;
+mod engine;
 mod guests;
 mod house;
+mod page;
 mod rows;
 mod seen;
 mod table;
+#[path = "../../runtime/container/tests/all/tar.rs"]
+mod tar;
 
 use std::process::ExitCode;
 

@@ -72,6 +72,12 @@ impl<'h> Seen<'h> {
         self.notices.iter().any(|notice| notice.kind == kind)
     }
 
+    /// Whether it was bound to this content.
+    pub(crate) fn saw(&self, content: &[u8]) -> bool {
+        let digest = Digest::of(content);
+        self.evidence.iter().any(|evidence| evidence.sha256 == digest)
+    }
+
     /// The names of the artifacts, sorted.
     pub(crate) fn names(&self) -> Vec<&str> {
         let mut names: Vec<_> = self.artifacts.iter().map(|artifact| artifact.name.as_str()).collect();

@@ -1,7 +1,6 @@
 //! Running the rows, and the table that comes of it.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -9,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use glovebox_runtime::Backend;
 
-use crate::act::RefusedByBackend;
+use serde_json::json;
+
+use crate::act::{Lacking, RefusedByBackend, runtime_refusal};
 use crate::columns::{COLUMNS, Column};
+use crate::engine;
 use crate::guests::checkout;
 use crate::house::House;
+use crate::page::Page;
 use crate::rows::{self, Promise};
-
-/// The committed table.
-const PAGE: &str = "docs/promises.md";
 
 /// The list of what hostile guests try, with the rows that try it.
 const GUESTS: &str = "tests/guests/README.md";
@@ -24,21 +24,13 @@ const GUESTS: &str = "tests/guests/README.md";
 /// Rows at one time: most of them wait for a clock.
 const AT_ONCE: usize = 4;
 
-const HEAD: &str = "\
-# Promises
-
-What an action can rely on, and which backend keeps it. Every row is a test of `tests/promises`: it sends requests to
-guests that try to break the promise, and looks at what came back and at the host afterwards. *kept* names how such
-an action ends; *refused* means that the backend can't keep the promise and says so before anything runs, naming the
-clause. `cargo xtask gen` writes this page.
-
-";
-
 /// What the command line chose.
 #[derive(Default)]
 pub(crate) struct Selection {
     words: Vec<String>,
     skipped: Vec<String>,
+    /// The only column that is wanted.
+    column: Option<String>,
     /// Only names are wanted.
     pub(crate) list: bool,
     /// The folder that the table is written to.
@@ -49,6 +41,10 @@ pub(crate) struct Selection {
 enum Cell {
     Kept(Vec<String>),
     Refused(String),
+    /// It has no meaning for this backend.
+    None(&'static str),
+    /// It can't be tried on this machine.
+    Skipped(String),
     Failed,
 }
 
@@ -60,7 +56,7 @@ pub(crate) struct Table {
 }
 
 impl Selection {
-    /// Understands what the usual test harness is given.
+    /// Understands what the usual test harness is given, and `--column NAME`.
     pub(crate) fn of(arguments: &[String]) -> Self {
         let mut selection = Self::default();
         let mut arguments = arguments.iter();
@@ -68,6 +64,7 @@ impl Selection {
             match argument.as_str() {
                 "--list" => selection.list = true,
                 "--reference" => selection.write_to = arguments.next().map(PathBuf::from),
+                "--column" => selection.column = arguments.next().cloned(),
                 "--skip" => selection.skipped.extend(arguments.next().cloned()),
                 "--test-threads" | "--format" | "--color" | "--logfile" | "-Z" => drop(arguments.next()),
                 option if option.starts_with('-') => {}
@@ -92,13 +89,18 @@ impl Table {
         let mut rows: Vec<(Promise, Vec<Cell>)> = chosen.into_iter().map(|row| (row, Vec::new())).collect();
         if !rows.is_empty() {
             for column in COLUMNS {
+                if selection.column.as_deref().is_some_and(|only| only != column.name) {
+                    rows.iter_mut().for_each(|(_, row)| row.push(Cell::Skipped("another column is wanted".into())));
+                    continue;
+                }
                 let cells = run_column(column, &rows.iter().map(|(row, _)| *row).collect::<Vec<_>>());
                 for ((_, row), cell) in rows.iter_mut().zip(cells) {
                     row.push(cell);
                 }
             }
         }
-        Self { rows, left_out: left_out.len(), took: started.elapsed() }
+        let part = usize::from(selection.column.is_some());
+        Self { rows, left_out: left_out.len() + part, took: started.elapsed() }
     }
 
     /// Whether nothing was left out.
@@ -106,27 +108,29 @@ impl Table {
         self.left_out == 0
     }
 
-    /// The page.
+    /// The page. What could not be tried here is as it was committed.
     pub(crate) fn markdown(&self) -> String {
-        let mut text = HEAD.to_owned();
-        let names: Vec<_> = COLUMNS.iter().map(|column| column.name).collect();
-        let _ = writeln!(text, "| about | promise | {} |", names.join(" | "));
-        let _ = writeln!(text, "|---|---|{}", "---|".repeat(names.len()));
-        for (row, cells) in &self.rows {
-            let cells: Vec<_> = cells.iter().map(Cell::shown).collect();
-            let _ = writeln!(text, "| {} | {} | {} |", row.about, row.says, cells.join(" | "));
-        }
-        text
+        let committed = Page::committed();
+        let rows = self.rows.iter().map(|(row, cells)| {
+            let shown = |(column, cell): (&Column, &Cell)| match cell {
+                Cell::Skipped(_) => committed.cell(row.says, column.name).unwrap_or_else(|| UNKNOWN.to_owned()),
+                cell => cell.shown(),
+            };
+            (row.about, row.says, COLUMNS.iter().zip(cells).map(shown).collect())
+        });
+        Page::written(&COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>(), rows)
     }
 
     /// Prints the closing line of a test program; whether no row failed.
     pub(crate) fn verdict(&self) -> bool {
-        let cells = || self.rows.iter().flat_map(|(_, cells)| cells);
-        let failed = cells().filter(|cell| matches!(cell, Cell::Failed)).count();
-        let passed = cells().count() - failed;
+        let count =
+            |is: fn(&Cell) -> bool| self.rows.iter().flat_map(|(_, cells)| cells).filter(|cell| is(cell)).count();
+        let failed = count(|cell| matches!(cell, Cell::Failed));
+        let passed = count(|cell| matches!(cell, Cell::Kept(_) | Cell::Refused(_)));
+        let ignored = count(|cell| matches!(cell, Cell::None(_) | Cell::Skipped(_)));
         let word = if failed == 0 { "ok" } else { "FAILED" };
         println!(
-            "test result: {word}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {} filtered out; finished in {:.2}s\n",
+            "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; {} filtered out; finished in {:.2}s\n",
             self.left_out * COLUMNS.len(),
             self.took.as_secs_f64()
         );
@@ -136,12 +140,12 @@ impl Table {
     /// Writes the page into a folder, unless a row failed or is missing.
     pub(crate) fn write(&self, folder: &Path) -> bool {
         let failed = self.rows.iter().flat_map(|(_, cells)| cells).any(|cell| matches!(cell, Cell::Failed));
-        if failed || !self.is_whole() {
-            eprintln!("nothing is written: not every promise was held");
+        let text = self.markdown();
+        if failed || !self.is_whole() || text.contains(UNKNOWN) {
+            eprintln!("nothing is written: not every promise was held; a new one has to be tried by every backend");
             return false;
         }
-        let name = Path::new(PAGE).file_name().unwrap();
-        fs_err::write(folder.join(name), self.markdown()).unwrap();
+        Page::write(folder, &text);
         true
     }
 
@@ -166,19 +170,12 @@ impl Table {
     }
 
     fn is_committed(&self) -> bool {
-        let committed = fs_err::read_to_string(checkout(PAGE)).unwrap_or_default();
-        let markdown = self.markdown();
-        if committed == markdown {
-            return true;
-        }
-        let differs = |(old, new): &(&str, &str)| old != new;
-        let first = committed.lines().zip(markdown.lines()).find(differs);
-        let (old, new) = first.unwrap_or(("fewer or more lines", "fewer or more lines"));
-        eprintln!("{PAGE} is not this table: run `cargo xtask gen`, look at the difference and commit it");
-        eprintln!("first difference:\n- {old}\n+ {new}");
-        false
+        Page::committed().is(&self.markdown())
     }
 }
+
+/// What a cell shows that was never tried anywhere.
+const UNKNOWN: &str = "**not tried**";
 
 impl Cell {
     fn shown(&self) -> String {
@@ -186,12 +183,27 @@ impl Cell {
             Self::Kept(ends) if ends.is_empty() => "kept".into(),
             Self::Kept(ends) => format!("kept: {}", ends.join(", ")),
             Self::Refused(clause) => format!("refused({clause})"),
+            Self::None(why) => format!("n/a: {why}"),
+            Self::Skipped(_) => UNKNOWN.into(),
             Self::Failed => "**FAILED**".into(),
+        }
+    }
+
+    /// The word for it in the list of a test program.
+    fn word(&self) -> String {
+        match self {
+            Self::Kept(_) | Self::Refused(_) => "ok".into(),
+            Self::None(why) => format!("ignored, n/a: {why}"),
+            Self::Skipped(why) => format!("ignored, skipped: {why}"),
+            Self::Failed => "FAILED".into(),
         }
     }
 }
 
 fn run_column(column: &'static Column, rows: &[Promise]) -> Vec<Cell> {
+    if let Some(why) = (column.lacks)() {
+        return rows.iter().map(|row| told(column, row, Cell::Skipped(why.clone()))).collect();
+    }
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("promises-{}", column.name));
     let backend = (column.backend)(&cache).unwrap_or_else(|problem| panic!("{}: {problem:?}", column.name));
     let cells: Vec<Mutex<Option<Cell>>> = rows.iter().map(|_| Mutex::new(None)).collect();
@@ -215,16 +227,44 @@ fn run_column(column: &'static Column, rows: &[Promise]) -> Vec<Cell> {
 }
 
 fn run_row(column: &'static Column, row: &Promise, backend: Arc<dyn Backend>, cache: &Path) -> Cell {
+    if let Some((_, why)) = row.only.filter(|(kind, _)| *kind != column.kind) {
+        return told(column, row, Cell::None(why));
+    }
     let house = House::new(column, backend, cache);
-    let cell = match catch_unwind(AssertUnwindSafe(|| (row.proof)(&house))) {
-        Ok(()) => Cell::Kept(house.ends()),
-        Err(payload) => match payload.downcast::<RefusedByBackend>() {
-            Ok(refused) => Cell::Refused(refused.0),
+    let tried = catch_unwind(AssertUnwindSafe(|| {
+        let refused = column.runtime.and_then(|runtime| refused_runtime(&house, runtime));
+        refused.unwrap_or_else(|| {
+            (row.proof)(&house);
+            Cell::Kept(house.ends())
+        })
+    }));
+    let cell = tried.unwrap_or_else(|payload| match payload.downcast::<RefusedByBackend>() {
+        Ok(refused) => Cell::Refused(refused.0),
+        Err(payload) => match payload.downcast::<Lacking>() {
+            Ok(lacking) => Cell::Skipped(lacking.0.to_owned()),
             // The hook has printed why.
             Err(_) => Cell::Failed,
         },
-    };
-    let word = if matches!(cell, Cell::Failed) { "FAILED" } else { "ok" };
-    println!("test {}: {} ... {word}", column.name, row.says);
+    });
+    told(column, row, cell)
+}
+
+fn told(column: &Column, row: &Promise, cell: Cell) -> Cell {
+    println!("test {}: {} ... {}", column.name, row.says, cell.word());
     cell
+}
+
+/// Whether nothing of a row can be tried with the runtime of a column: the
+/// backend refuses it before any tool begins. Where the engine has none of that
+/// name, that is what it refuses, and what the runtime lacks is not seen.
+fn refused_runtime(house: &House, runtime: &str) -> Option<Cell> {
+    let seen = house.command(&json!({ "do": "nothing" })).submit().unwrap_or_else(|problem| panic!("{problem:?}"));
+    let reason = runtime_refusal(&seen, runtime)?;
+    match engine::lacks_runtime(runtime) {
+        Some(why) => {
+            assert!(reason.contains(&why), "refused for another reason than that {why}: {reason}");
+            Some(Cell::Skipped(format!("{why}; that it is refused was tried")))
+        }
+        None => Some(Cell::Refused(format!("platform.runtime: {reason}"))),
+    }
 }

@@ -43,15 +43,24 @@ pub(crate) fn start(root: &Root) -> Result<Option<Daemon>> {
     let log = fs_err::File::create(at("log"))?.into_parts().0;
     println!("starting {DAEMON} for the tests");
     // However we end, it is asked to end too.
-    let child = root
-        .command("setpriv")
+    let mut command = root.command("setpriv");
+    command
         .args(["--pdeathsig", "TERM", DAEMON])
         .arg("--data-root")
         .arg(at("data"))
         .arg("--exec-root")
         .arg(at("exec"))
         .arg("--pidfile")
-        .arg(at("pid"))
+        .arg(at("pid"));
+    if process::succeeds(process::command("runsc").arg("--version")) {
+        // A container of no network, and sockets of this host where they are shown.
+        let config = serde_json::json!({ "runtimes": { "runsc": {
+            "path": "runsc", "runtimeArgs": ["--network=none", "--host-uds=open"],
+        } } });
+        fs_err::write(at("daemon.json"), config.to_string())?;
+        command.arg("--config-file").arg(at("daemon.json"));
+    }
+    let child = command
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)

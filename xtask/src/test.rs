@@ -75,6 +75,14 @@ const NEEDS: &[Need] = &[
         otherwise: "the engine has not our images: `cargo xtask images build` makes them on Debian",
     },
     Need {
+        name: RUNSC,
+        probe: ("sh", &["-c", "docker info --format '{{json .Runtimes}}' | grep -q '\"runsc\"'"]),
+        package: "runsc",
+        skipped: "why containers of runsc are refused: only that an engine without it refuses them is tried",
+        otherwise: "the engine has no runtime `runsc`: add it to the engine's configuration (`runtimes` of \
+                    /etc/docker/daemon.json)",
+    },
+    Need {
         name: "iptables",
         probe: ("iptables", &["--version"]),
         package: "iptables",
@@ -85,6 +93,8 @@ const NEEDS: &[Need] = &[
 
 /// The container engine, which has to run as well.
 const DOCKER: &str = "docker";
+/// Another runtime of it.
+const RUNSC: &str = "runsc";
 /// Its daemon, which Debian's client alone does not bring.
 const DAEMON: &str = "dockerd";
 
@@ -149,7 +159,13 @@ fn skip_line(need: &Need, on_path: &dyn Fn(&str) -> bool) -> String {
 
 /// Installs the packages of the given needs whose program is not there.
 fn install(root: &Root, needs: &[&Need]) -> Result<()> {
-    let there = |need: &Need| on_path(if need.name == DOCKER { DAEMON } else { need.probe.0 });
+    let there = |need: &Need| {
+        on_path(match need.name {
+            DOCKER => DAEMON,
+            RUNSC => RUNSC,
+            _ => need.probe.0,
+        })
+    };
     let absent = needs.iter().filter(|need| !there(need));
     let packages: Vec<&str> = absent.map(|need| need.package).collect();
     if packages.is_empty() {

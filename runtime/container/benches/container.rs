@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 #[path = "../tests/all/ground.rs"]
 #[expect(dead_code, reason = "tests ask more of it")]
 mod ground;
+#[path = "../tests/all/tar.rs"]
+mod tar;
 
 use ground::{Ground, until};
 

@@ -9,20 +9,20 @@ use glovebox_plane::Watch;
 use glovebox_runtime::job::Frame;
 use serde_json::{Value, json};
 
-use super::Row;
+use super::{Row, row};
 use crate::house::House;
 
 pub(super) const ROWS: &[Row] = &[
-    ("a read-only folder stays as it is: content, names, links, times", read_only),
-    ("no path, link or trick leads out of a folder", nothing_leads_out),
-    ("what `hide` names is not there: not read, listed, made, moved or removed", hidden),
-    ("the usual secrets are hidden without anybody asking", hidden_by_default),
-    ("named pipes, sockets and the kernel's own trees are not opened", special),
-    ("Glovebox's own state is not there, wherever it lies", state),
-    ("an action leaves a folder as it found it, but for what it was told to write", nothing_besides),
-    ("a file's name is a name, whatever characters it has", odd_names),
-    ("a path argument outside of its mount is refused before anything runs", path_arguments),
-    ("a path argument is read as it was when it was bound, whatever lies there later", sealed),
+    row("a read-only folder stays as it is: content, names, links, times", read_only),
+    row("no path, link or trick leads out of a folder", nothing_leads_out),
+    row("what `hide` names is not there: not read, listed, made, moved or removed", hidden),
+    row("the usual secrets are hidden without anybody asking", hidden_by_default),
+    row("named pipes, sockets and the kernel's own trees are not opened", special),
+    row("Glovebox's own state is not there, wherever it lies", state),
+    row("an action leaves a folder as it found it, but for what it was told to write", nothing_besides),
+    row("a file's name is a name, whatever characters it has", odd_names),
+    row("a path argument outside of its mount is refused before anything runs", path_arguments),
+    row("a path argument is read as it was when it was bound, whatever lies there later", sealed),
 ];
 
 /// A path, with its content, number of names and modification time.
@@ -42,6 +42,12 @@ fn snapshot(path: &Path) -> Vec<Entry> {
     }
     all.sort();
     all
+}
+
+/// How a folder to read is given: a container shows one of which all may be
+/// seen, and copies any other.
+fn reading(house: &House) -> &'static [&'static str] {
+    if house.has_components() { &["workspace read"] } else { &["workspace read, hiding nothing", "workspace read"] }
 }
 
 /// What the command is told to do, in a workspace of this access.
@@ -75,7 +81,20 @@ fn read_only(house: &House) {
         between("link", "/workspace/a.txt", "/workspace/b"),
         between("link", "/workspace/a.txt", "/outputs/b"),
     ] {
-        assert_eq!(told(house, "workspace read", &attempt)["refused"], "read-only", "{attempt}");
+        for mount in reading(house) {
+            let refused = &told(house, mount, &attempt)["refused"];
+            if house.has_components() {
+                assert_eq!(refused, "read-only", "{attempt}");
+            }
+            // A copy is the tool's own: what it makes of it is nobody's.
+            assert!(refused.is_string() || *mount == "workspace read", "{attempt}");
+        }
+    }
+    assert_eq!(snapshot(&house.workspace()), before);
+    if !house.has_components() {
+        shown_is_read_only(house);
+        assert_eq!(snapshot(&house.workspace()), before);
+        return;
     }
     // Into it, from a folder that may be written.
     for what in ["rename", "link"] {
@@ -89,6 +108,15 @@ fn read_only(house: &House) {
     let shrink = json!({ "do": "set-size", "path": "/workspace/a.txt", "read_only": true, "size": 0 });
     assert!(told(house, "workspace read", &shrink)["refused"].is_string());
     assert_eq!(snapshot(&house.workspace()), before);
+}
+
+/// A folder that is shown, from inside of what is not: links lead nowhere else.
+fn shown_is_read_only(house: &House) {
+    let mount = "workspace read, hiding nothing";
+    let shrink = json!({ "do": "set-size", "path": "/workspace/a.txt", "size": 0 });
+    assert!(told(house, mount, &shrink)["refused"].is_string());
+    let link = json!({ "do": "write", "paths": ["/workspace/a.txt", "/workspace/dir/new", "/proc/self/cwd/a.txt", "/proc/1/cwd/a.txt"] });
+    assert_eq!(told(house, mount, &link)["written"], json!([]));
 }
 
 fn nothing_leads_out(house: &House) {
@@ -150,9 +178,21 @@ fn nothing_leads_out(house: &House) {
         }
     }
     let absolute = json!({ "do": "symlink", "path": "/workspace/new", "target": "/etc/passwd" });
-    assert_eq!(told(house, "workspace write", &absolute)["refused"], "not-permitted");
+    if house.has_components() {
+        assert_eq!(told(house, "workspace write", &absolute)["refused"], "not-permitted");
+    } else {
+        changes_nothing(house, &absolute);
+    }
+    assert!(fs_err::symlink_metadata(house.workspace().join("new")).is_err());
     assert_eq!(snapshot(&outside), before);
     assert!(!house.workspace().join("stolen").exists());
+}
+
+/// A tool that changes its copy of a folder in a way that may not come out is
+/// told so by its end.
+fn changes_nothing(house: &House, told: &Value) {
+    let seen = house.command(told).mount("workspace write").run().coded(Code::ToolFailed);
+    assert!(seen.outcome.which.as_deref() == Some("conflict") && seen.noticed("change-refused"), "{told}: {seen:?}");
 }
 
 fn secrets(house: &House) {
@@ -176,9 +216,21 @@ fn hidden(house: &House) {
         for what in ["open", "make-folder", "symlink", "rename", "link", "remove"] {
             let attempt = json!({ "do": what, "nofollow": true, "folder": "/workspace", "path": path, "flags": ["create"], "access": ["write"],
                 "text": "x", "target": "a.txt", "from_path": "/workspace/a.txt", "to_folder": "/workspace", "to_path": path });
-            assert_eq!(told(house, "workspace write", &attempt)["refused"], "no-entry", "{attempt}");
+            if house.has_components() || what == "remove" {
+                assert_eq!(told(house, "workspace write", &attempt)["refused"], "no-entry", "{attempt}");
+                continue;
+            }
+            // What is not there can be made in a copy, and does not come out.
+            let seen = house.command(&attempt).mount("workspace write").run();
+            assert!(what == "link" || seen.outcome.which.as_deref() == Some("conflict"), "{attempt}: {seen:?}");
+            // What was moved away is gone.
+            house.file("a.txt", "a");
         }
     }
+    let contents = |all: &[Entry]| all.iter().map(|entry| (entry.0.clone(), entry.1.clone())).collect::<Vec<_>>();
+    let now = snapshot(&house.workspace());
+    assert_eq!(contents(&now), contents(&before));
+    let before = if house.has_components() { before } else { now };
     let list = |path: &str| told(house, "workspace write", &json!({ "do": "list", "path": path }))["names"].clone();
     assert_eq!(list("/workspace"), json!([".git", "a.txt", "sub", "to-env"]));
     assert_eq!(list("/workspace/sub"), json!(["to-git"]));
@@ -191,6 +243,9 @@ fn hidden_by_default(house: &House) {
     let read = json!({ "do": "read", "path": "/workspace/.env" });
     assert!(told(house, "workspace read", &read)["refused"].is_string());
     assert_eq!(told(house, "workspace read, hiding nothing", &read)["text"], "secret");
+    if !house.has_components() {
+        return;
+    }
     let seen = house.builtin("fs.search", &json!({ "pattern": "secret", "hidden": true })).run().succeeds();
     assert!(!seen.data().to_string().contains("key.pem"), "{seen:?}");
 }
@@ -203,7 +258,9 @@ fn special(house: &House) {
     for path in ["/workspace/fifo", "/workspace/socket", "/workspace/to-fifo"] {
         for access in ["read", "write"] {
             let attempt = json!({ "do": "open", "path": path, "access": [access] });
-            assert_eq!(told(house, "workspace write", &attempt)["refused"], "access", "{attempt}");
+            // They are not copied.
+            let refused = if house.has_components() { "access" } else { "no-entry" };
+            assert_eq!(told(house, "workspace write", &attempt)["refused"], refused, "{attempt}");
         }
     }
     // A workspace may hold what the kernel mounts to speak of itself.
@@ -247,7 +304,16 @@ fn state(house: &House) {
         json!({ "do": "rename", "from_path": "/workspace/state", "to_path": "/workspace/mine" }),
         json!({ "do": "rename", "from_path": "/workspace/workspace", "to_path": "/workspace/state" }),
     ] {
-        assert!(told(attempt.clone())["refused"].is_string(), "{attempt}");
+        if house.has_components() || attempt["do"] == "list" {
+            assert!(told(attempt.clone())["refused"].is_string(), "{attempt}");
+            continue;
+        }
+        let act = house.command(&attempt).mount("workspace write");
+        let seen = act.asking(|submission| submission.workspace = Some(house.path(""))).run();
+        let shut = seen.data()["refused"].is_string() || seen.outcome.which.as_deref() == Some("conflict");
+        assert!(shut && house.path("state/store.db").exists() && !house.path("mine").exists(), "{attempt}: {seen:?}");
+        assert!(!house.path("state/new").exists() && !house.path("state/a.txt").exists(), "{attempt}: {seen:?}");
+        house.file("a.txt", "a");
     }
 }
 
@@ -266,12 +332,19 @@ fn nothing_besides(house: &House) {
     assert_eq!(names(&snapshot(&house.workspace())), names(&before));
 }
 
+/// A request to read the file that an argument names in the workspace.
+fn named<'h>(house: &'h House, path: &str) -> crate::act::Act<'h> {
+    let act = house.command(&json!({ "do": "read", "path": path, "below": "/workspace/" }));
+    let path = "path = { type = \"string\", x-glovebox-path = \"/workspace\" }";
+    act.input(&format!("type = \"object\", properties = {{ {path} }}")).mount("workspace read")
+}
+
 fn odd_names(house: &House) {
     for name in ["-rf", "a b", "$(touch x)", "`x`", "'q'", "\"q\"", "new\nline", "\u{202e}evil", ";x", "*", "%s", "{x}"]
     {
         house.file(name, "one two\n");
-        let seen = house.builtin("text.count", &json!({ "path": name })).run().succeeds();
-        assert_eq!(seen.number("words"), 2, "{name:?}: {seen:?}");
+        let seen = named(house, name).run().succeeds();
+        assert_eq!(seen.data()["text"], "one two\n", "{name:?}: {seen:?}");
         let told = json!({ "do": "copy", "from": format!("/workspace/{name}"), "to": format!("/outputs/{name}") });
         let seen = house.command(&told).mount("workspace read").mount("outputs").run().succeeds();
         assert_eq!(seen.artifacts.len(), 1, "{name:?}: {seen:?}");
@@ -284,7 +357,7 @@ fn path_arguments(house: &House) {
     house.file("a.txt", "a");
     symlink("/etc/passwd", house.workspace().join("link")).unwrap();
     for path in ["../outside", "/etc/passwd", "a/../../x", "..", "link"] {
-        let seen = house.builtin("text.count", &json!({ "path": path })).attempt();
+        let seen = named(house, path).attempt();
         assert!(seen.outcome.code.is_some(), "{path}: {seen:?}");
         assert_eq!((seen.output.stdout.total, seen.times.run_us), (0, 0), "{path}: {seen:?}");
         if path != "link" {
@@ -309,10 +382,9 @@ impl Watch for Swap {
 
 fn sealed(house: &House) {
     house.file("a.txt", "one two\n");
-    let act = house.builtin("text.count", &json!({ "path": "a.txt" })).watched(Swap(house.workspace()));
-    let seen = act.run().succeeds();
-    assert_eq!((seen.number("bytes"), seen.number("words")), (8, 2), "{seen:?}");
-    assert_eq!(seen.evidence[0].sha256, env_contracts::Digest::of(b"one two\n"));
+    let seen = named(house, "a.txt").watched(Swap(house.workspace())).run().succeeds();
+    assert_eq!(seen.data()["text"], "one two\n", "{seen:?}");
+    assert!(seen.saw(b"one two\n"), "{seen:?}");
     assert_eq!(fs_err::read_to_string(house.workspace().join("a.txt")).unwrap(), "something much longer than before");
     let sealed = seen.enforcement.iter().find(|line| line.clause.as_str() == "filesystem[/workspace/a.txt]");
     assert_eq!(sealed.unwrap().content, Some(Content::Sealed));

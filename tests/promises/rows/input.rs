@@ -3,16 +3,16 @@
 use env_contracts::Code;
 use serde_json::json;
 
-use super::Row;
+use super::{NO_TOOL, Row, row};
 use crate::guests::Guest;
 use crate::house::House;
 
 pub(super) const ROWS: &[Row] = &[
-    ("standard input is the canonical arguments, exactly, and then it ends", stdin),
-    ("standard input is empty where the tool wants none", no_stdin),
-    ("a tool is handed the canonical arguments, once, in a fresh instance", arguments),
-    ("arguments too deep, too long, doubled or cut short never reach a guest", bad_arguments),
-    ("a file brought along is what it was when it was bound, and can only be read", inputs),
+    row("standard input is the canonical arguments, exactly, and then it ends", stdin),
+    row("standard input is empty where the tool wants none", no_stdin),
+    row("a tool is handed the canonical arguments, once, in a fresh instance", arguments).of_components(NO_TOOL),
+    row("arguments too deep, too long, doubled or cut short never reach a guest", bad_arguments),
+    row("a file brought along is what it was when it was bound, and can only be read", inputs),
 ];
 
 fn stdin(house: &House) {
@@ -20,6 +20,9 @@ fn stdin(house: &House) {
     let act = house.command(&json!({})).bytes(r#" { "z" : 1.0, "do":"surroundings","a":"ä\u00e4" } "#);
     let seen = act.run().ends("completed(0)");
     assert_eq!(seen.data()["stdin"], r#"{"a":"ää","do":"surroundings","z":1.0}"#, "{seen:?}");
+    if !house.has_components() {
+        return;
+    }
     // A preview 1 module hears the same.
     let act = house.act(&Guest::Built("preview1"), &json!({ "b": 1, "a": "1234" }));
     let seen = act.text().mount("outputs").run();
@@ -49,7 +52,8 @@ fn bad_arguments(house: &House) {
         let seen = house.command(&json!({})).bytes(received).run().ends("schema-rejected");
         seen.coded(Code::ArgumentsInvalid).ran_nothing();
     }
-    let act = house.builtin("text.count", &json!({ "path": 5 }));
+    let act =
+        house.command(&json!({ "path": 5 })).input("type = \"object\", properties = { path = { type = \"string\" } }");
     act.run().ends("schema-rejected").coded(Code::SchemaRejected).ran_nothing();
 }
 
@@ -65,7 +69,7 @@ fn inputs(house: &House) {
     };
     let seen = run(json!({ "do": "read", "path": "/inputs/table" })).succeeds();
     assert_eq!(seen.data()["text"], "as it was");
-    assert_eq!(seen.evidence[0].sha256, env_contracts::Digest::of(b"as it was"));
+    assert!(seen.saw(b"as it was"), "{seen:?}");
     for told in [
         json!({ "do": "open", "path": "/inputs/table", "access": ["write"], "text": "x" }),
         json!({ "do": "open", "path": "/inputs/table", "flags": ["truncate"] }),

@@ -9,13 +9,16 @@ use std::time::Duration;
 use glovebox_runtime::Stop;
 use serde_json::{Value, json};
 
-use super::Row;
+use super::{Row, row};
 use crate::act::Repeated;
 use crate::guests::Guest;
 use crate::house::{House, TOKIO};
 
 /// Actions that are counted.
 const ACTIONS: usize = 10_000;
+
+/// Actions that are counted where each has a container of its own.
+const IN_CONTAINERS: usize = 100;
 
 /// Actions before that: pools, caches and the allocator are then as large as
 /// they get.
@@ -42,8 +45,12 @@ const HELD: usize = 8;
 /// How long threads and processes that end may take for it.
 const SETTLE: Duration = Duration::from_secs(10);
 
-pub(super) const ROWS: &[Row] =
-    &[("10 000 actions, good and hostile, leave no descriptor, thread, process, memory or file", nothing_is_left)];
+pub(super) const ROWS: &[Row] = &[
+    row("10 000 actions, good and hostile, leave no descriptor, thread, process, memory or file", nothing_is_left)
+        .of_components("a container takes its time: a hundred, in the next row"),
+    row("a hundred actions, good and hostile, leave no container, descriptor, thread, process or file", none_is_left)
+        .of_images("ten thousand, in the row above"),
+];
 
 /// What an action may leave behind.
 struct Facts {
@@ -104,12 +111,16 @@ impl fmt::Display for Facts {
     }
 }
 
-/// The descriptors of this process. Those of the store's file are left out: it
-/// keeps a few connections to read with, as many as were ever needed at once.
+/// The descriptors of this process, without those that it keeps for the next
+/// action, as many as were ever needed at once: of the store's file, to read
+/// with, and of the locks of `limits.concurrency`.
 fn own_descriptors() -> usize {
-    let is_store = |link: PathBuf| link.file_name().is_some_and(|name| name.to_string_lossy().starts_with("store.db"));
+    let is_kept = |link: PathBuf| {
+        link.file_name().is_some_and(|name| name.to_string_lossy().starts_with("store.db"))
+            || link.parent().is_some_and(|folder| folder.ends_with("state/slots"))
+    };
     let all = fs_err::read_dir("/proc/self/fd").unwrap().flatten();
-    all.filter(|fd| !fs_err::read_link(fd.path()).is_ok_and(is_store)).count()
+    all.filter(|fd| !fs_err::read_link(fd.path()).is_ok_and(is_kept)).count()
 }
 
 /// All processes below one.
@@ -139,9 +150,29 @@ fn list(folder: &Path, into: &mut BTreeSet<PathBuf>) {
 fn nothing_is_left(house: &House) {
     house.file("a.txt", "one two\n");
     let acts = acts(house);
-    run(&acts, WARM_UP);
+    repeat(house, &acts, WARM_UP, ACTIONS);
+}
+
+/// The same with what ends in containers, of which none is there afterwards.
+fn none_is_left(house: &House) {
+    house.file("a.txt", "one two\n");
+    let acts = acts_in_containers(house);
+    repeat(house, &acts, acts.len() * 2, IN_CONTAINERS);
+    let until = std::time::Instant::now() + SETTLE;
+    loop {
+        let left = TOKIO.block_on(crate::engine::containers_of(house.cache()));
+        if left.is_empty() {
+            break;
+        }
+        assert!(std::time::Instant::now() < until, "containers were left behind: {left:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn repeat(house: &House, acts: &[(&'static str, Repeated<'_>)], warm_up: usize, actions: usize) {
+    run(acts, warm_up);
     let before = settled(house, |_| true);
-    run(&acts, ACTIONS);
+    run(acts, actions);
     let after = settled(house, |facts| facts.is_no_more_than(&before));
     let new: Vec<_> = after.files.difference(&before.files).collect();
     assert!(after.is_no_more_than(&before), "before: {before}\nafter: {after}\nnew files: {new:?}");
@@ -184,6 +215,24 @@ fn acts(house: &House) -> Vec<(&'static str, Repeated<'_>)> {
         ("schema-rejected", command(json!({})).bytes("{").repeated()),
         ("contract-unsatisfied", house.act(&Guest::Wat("imports-sockets"), &json!({})).repeated()),
         ("contract-unsatisfied", house.builtin("text.count", &json!({ "path": "../x" })).repeated()),
+        ("", command(json!({ "do": "sleep" })).repeated()),
+    ]
+}
+
+/// Every kind of end of a container.
+fn acts_in_containers(house: &House) -> Vec<(&'static str, Repeated<'_>)> {
+    let command = |told: Value| house.command(&told).mount("workspace write").mount("outputs").mount("scratch");
+    vec![
+        ("completed(0)", command(json!({ "do": "nothing" })).repeated()),
+        ("completed(0)", command(json!({ "do": "write-file", "path": "/workspace/b.txt", "bytes": 4096 })).repeated()),
+        ("completed(7)", command(json!({ "do": "exit", "code": 7 })).repeated()),
+        ("completed(trap)", command(json!({ "do": "unreachable" })).repeated()),
+        ("completed(0)", command(json!({ "do": "leave-running" })).repeated()),
+        ("limit-hit(memory)", command(json!({ "do": "allocate" })).limit("memory = \"16MiB\"").repeated()),
+        ("limit-hit(output)", command(json!({ "do": "stdout" })).text().limit("output = \"1000B\"").repeated()),
+        ("timed-out(wall)", command(json!({ "do": "sleep" })).limit("wall = \"1ms\"").repeated()),
+        ("timed-out(cpu)", command(json!({ "do": "loop" })).limit("cpu = \"1ms\"").repeated()),
+        ("schema-rejected", command(json!({})).bytes("{").repeated()),
         ("", command(json!({ "do": "sleep" })).repeated()),
     ]
 }

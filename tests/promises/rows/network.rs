@@ -3,20 +3,24 @@
 use env_contracts::Code;
 use serde_json::json;
 
-use super::Row;
+use super::{NO_WEBASSEMBLY, Row, row};
 use crate::guests::Guest;
 use crate::house::House;
 
 const STUBS: &str = "wasm = { imports = \"stub\" }";
 
 pub(super) const ROWS: &[Row] = &[
-    ("a guest that imports sockets, name look-up or HTTP is refused with the names", imports),
-    ("a stubbed socket answers access-denied", sockets),
-    ("a stubbed name look-up resolves nothing and asks nobody", names),
-    ("a stubbed import that is none of WASI ends the guest that calls it, by name", unknown),
-    ("egress reaches what the contract names and nothing else", egress),
-    ("ingress reaches the port that the contract names", ingress),
-    ("a secret is inserted where the contract says, and nowhere held by the guest", secrets),
+    row("a guest that imports sockets, name look-up or HTTP is refused with the names", imports)
+        .of_components(NO_WEBASSEMBLY),
+    row("a stubbed socket answers access-denied", sockets).of_components(NO_WEBASSEMBLY),
+    row("a stubbed name look-up resolves nothing and asks nobody", names).of_components(NO_WEBASSEMBLY),
+    row("a stubbed import that is none of WASI ends the guest that calls it, by name", unknown)
+        .of_components(NO_WEBASSEMBLY),
+    row("a tool reaches no network: no interface, no way, no name, no socket of this host", nothing_reached)
+        .of_images("a component has no sockets: see the rows above"),
+    row("egress reaches what the contract names and nothing else", egress),
+    row("ingress reaches the port that the contract names", ingress),
+    row("a secret is inserted where the contract says, and nowhere held by the guest", secrets),
 ];
 
 fn imports(house: &House) {
@@ -50,6 +54,24 @@ fn unknown(house: &House) {
     act.run().ends("completed(trap)").says(&["`example:unknown/thing@1.0.0#act` is not granted"]);
     let act = house.act(&Guest::Wat("imports-http"), &json!({})).clause(STUBS);
     act.run().ends("completed(trap)").says(&["`wasi:http/types@0.2.0", "is not granted"]);
+}
+
+/// Between its own processes a tool may talk as it likes.
+fn nothing_reached(house: &House) {
+    let listener = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    let socket = crate::engine::socket().path().display().to_string();
+    assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok(), "the engine of this host listens");
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let told = json!({
+        "do": "reach-network",
+        "names": ["example.com", "host.docker.internal", "metadata.google.internal", host],
+        "addresses": [format!("127.0.0.1:{}", listener.local_addr().unwrap().port())],
+        "sockets": [socket, "/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock"],
+    });
+    let seen = house.command(&told).run().succeeds();
+    assert_eq!(seen.data()["interfaces"], json!(["lo"]), "{seen:?}");
+    assert_eq!((&seen.data()["reached"], &seen.data()["routes"]), (&json!([]), &json!(0)), "{seen:?}");
+    assert_eq!((&seen.data()["strangers"], &seen.data()["own"]), (&json!(0), &json!(true)), "{seen:?}");
 }
 
 /// A backend that lets something through has to be tried here; until then it

@@ -3,8 +3,7 @@
 use env_contracts::AuditNeed;
 use serde_json::json;
 
-use super::Row;
-use crate::guests::printer;
+use super::{NO_TOOL, Row, row};
 use crate::house::House;
 
 /// Standard output as `hostile.wasm` floods it: numbered lines of 64 bytes.
@@ -15,12 +14,12 @@ fn flood(bytes: usize) -> Vec<u8> {
 }
 
 pub(super) const ROWS: &[Row] = &[
-    ("output ends at `limits.output`, to the byte, and is kept until there", capped),
-    ("output below the limit is whole: beginning and end at hand, the rest in an artifact", spilled),
-    ("audited output is kept whole, however short", audited),
-    ("binary output comes back byte for byte", binary),
-    ("text output comes back as it was, whatever the script", unicode),
-    ("log lines count as output, and no tool floods its reader", logs),
+    row("output ends at `limits.output`, to the byte, and is kept until there", capped),
+    row("output below the limit is whole: beginning and end at hand, the rest in an artifact", spilled),
+    row("audited output is kept whole, however short", audited),
+    row("binary output comes back byte for byte", binary),
+    row("text output comes back as it was, whatever the script", unicode),
+    row("log lines count as output, and no tool floods its reader", logs).of_components(NO_TOOL),
 ];
 
 fn capped(house: &House) {
@@ -65,7 +64,7 @@ fn audited(house: &House) {
 
 fn binary(house: &House) {
     let bytes: Vec<u8> = (0..=255).rev().collect();
-    let seen = house.act(&printer(&bytes), &json!({})).text().run().succeeds();
+    let seen = house.command(&json!({ "do": "bytes", "bytes": bytes })).text().run().succeeds();
     let base64 = seen.output.stdout.base64.as_deref().unwrap();
     assert_eq!(data_encoding::BASE64.decode(base64.as_bytes()).unwrap(), bytes);
     assert_eq!((seen.output.stdout.text.as_deref(), seen.output.stdout.total), (None, 256));
@@ -73,10 +72,15 @@ fn binary(house: &House) {
 
 fn unicode(house: &House) {
     let text = "grüße \u{1f9e4} \u{202e}evil\u{0}\u{1b}[31m \u{e000} e\u{301}\n\r\ttail";
-    let seen = house.act(&printer(text.as_bytes()), &json!({})).text().run().succeeds();
+    let seen = house.command(&json!({ "do": "bytes", "bytes": text.as_bytes() })).text().run().succeeds();
     assert_eq!((seen.out(), seen.data().as_str()), (text, Some(text)));
-    let seen = house.tool(&json!({ "do": "result", "content": json!(text).to_string() })).run().succeeds();
+    let printed = json!(text).to_string();
+    let seen = house.command(&json!({ "do": "bytes", "bytes": printed.as_bytes() })).run().succeeds();
     assert_eq!(seen.data().as_str(), Some(text));
+    if house.has_components() {
+        let seen = house.tool(&json!({ "do": "result", "content": printed })).run().succeeds();
+        assert_eq!(seen.data().as_str(), Some(text));
+    }
 }
 
 fn logs(house: &House) {

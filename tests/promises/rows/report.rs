@@ -5,17 +5,18 @@ use glovebox_runtime::Enforcement;
 use glovebox_runtime::algebra::{effective_bounds, fill};
 use serde_json::json;
 
-use super::Row;
+use super::{Row, row};
 use crate::act::refusal;
-use crate::guests::{core_command, printer};
+use crate::guests::{Guest, core_command, printer};
 use crate::house::{House, TENANT, ceiling};
 
 pub(super) const ROWS: &[Row] = &[
-    ("each clause of the effective contract is in the report, with what enforces it", complete),
-    ("a clause that can't be kept is refused with clause, backend, reason and remedy, and nothing runs", refused),
-    ("two walls stand between a guest and the host where the contract says so", walls),
-    ("what runs is what was registered: changed bytes are refused", changed_bytes),
-    ("what was prepared and is damaged is made again, said so, and never run", damaged_cache),
+    row("each clause of the effective contract is in the report, with what enforces it", complete),
+    row("a clause that can't be kept is refused with clause, backend, reason and remedy, and nothing runs", refused),
+    row("two walls stand between a guest and the host where the contract says so", walls),
+    row("what runs is what was registered: changed bytes are refused", changed_bytes),
+    row("what was prepared and is damaged is made again, said so, and never run", damaged_cache)
+        .of_components("nothing is prepared of an image: the engine has it"),
 ];
 
 const CONTRACT: &str = r#"
@@ -36,7 +37,8 @@ fn complete(house: &House) {
     let lines = CONTRACT.replacen("schema = \"glovebox/contract/v1\"", "", 1);
     let seen = house.command(&json!({ "do": "nothing" })).clause(lines).run().succeeds();
     let bounds = effective_bounds(&ceiling(), TENANT, None);
-    let contract = fill(&Contract::from_toml(CONTRACT).unwrap(), &bounds);
+    let contract = CONTRACT.replacen("needs", &format!("{}needs", house.platform(&[])), 1);
+    let contract = fill(&Contract::from_toml(&contract).unwrap(), &bounds);
     let claimed: Vec<(String, String, String)> = contract
         .clauses()
         .iter()
@@ -56,13 +58,18 @@ fn complete(house: &House) {
 /// Clauses of which a backend may keep some and not others. Each is either
 /// kept, and in the report, or refused as a refusal has to be.
 fn refused(house: &House) {
-    let image = format!("platform = {{ image = \"{}\" }}", Digest::of(b"image"));
+    // Every contract of images has one already.
+    let image = house.has_components().then(|| ("image", format!("\"{}\"", Digest::of(b"image"))));
+    let platform = [
+        ("os", "\"linux\"".to_owned()),
+        ("os", "\"wasi\"".to_owned()),
+        ("arch", "[\"riscv64\"]".to_owned()),
+        ("runtime", "\"runc\"".to_owned()),
+    ];
+    for (key, value) in platform.into_iter().chain(image) {
+        keeps_or_refuses(house, &format!("platform.{key}"), &house.platform(&[(key, value)]));
+    }
     for (clause, lines) in [
-        ("platform.os", "platform = { os = \"linux\" }"),
-        ("platform.os", "platform = { os = \"wasi\" }"),
-        ("platform.arch", "platform = { arch = [\"riscv64\"] }"),
-        ("platform.image", image.as_str()),
-        ("platform.runtime", "platform = { runtime = \"runsc\" }"),
         (
             "filesystem[/workspace]",
             "filesystem = [{ guest = \"/workspace\", source = \"workspace\", access = \"overlay\" }]",
@@ -82,14 +89,18 @@ fn refused(house: &House) {
         ("isolation.walls", "isolation = { walls = 2 }"),
         ("wasm.imports", "wasm = { imports = \"stub\" }"),
     ] {
-        let seen = house.command(&json!({ "do": "nothing" })).clause(lines).attempt();
-        match refusal(house, &seen) {
-            Some(found) => assert_eq!(found, clause),
-            None => {
-                let seen = seen.succeeds();
-                let line = seen.enforcement.iter().find(|line| line.clause.as_str() == clause);
-                assert!(line.is_some_and(|line| line.enforced_by.len() > 3), "{clause}: {seen:?}");
-            }
+        keeps_or_refuses(house, clause, lines);
+    }
+}
+
+fn keeps_or_refuses(house: &House, clause: &str, lines: &str) {
+    let seen = house.command(&json!({ "do": "nothing" })).clause(lines).attempt();
+    match refusal(house, &seen) {
+        Some(found) => assert_eq!(found, clause),
+        None => {
+            let seen = seen.succeeds();
+            let line = seen.enforcement.iter().find(|line| line.clause.as_str() == clause);
+            assert!(line.is_some_and(|line| line.enforced_by.len() > 3), "{clause}: {seen:?}");
         }
     }
 }
@@ -111,11 +122,18 @@ fn changed_bytes(house: &House) {
     let place = |file: &str| house.path("state/tools/guest.stable/1.0.0").join(file);
     // Bytes that no cache has seen before.
     let fresh = house.path("").display().to_string();
-    let guest = printer(fresh.as_bytes());
+    let components = house.has_components();
+    let guest = if components { printer(fresh.as_bytes()) } else { Guest::Built("hostile") };
     let act = || house.act(&guest, &json!({})).text().named("guest.stable");
     drop(act().future());
     let registered = fs_err::read(place("component.wasm")).unwrap();
-    let changed = printer(&vec![b'x'; fresh.len()]).component();
+    let changed = if components {
+        printer(&vec![b'x'; fresh.len()]).component()
+    } else {
+        // It names the same image, which would run.
+        String::from_utf8(registered.clone()).unwrap().replacen("glovebox-test", "glovebox-tost", 1).into_bytes()
+    };
+    assert_ne!(changed, registered);
     assert_eq!(changed.len(), registered.len());
     fs_err::write(place("component.wasm"), changed).unwrap();
     let seen = act().run();

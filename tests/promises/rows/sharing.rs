@@ -9,14 +9,14 @@ use glovebox_runtime::job::Frame;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::Row;
+use super::{Row, row};
 use crate::columns::SLOTS;
 use crate::house::{House, TOKIO};
 
 pub(super) const ROWS: &[Row] = &[
-    ("no more actions of a capability run at once than `limits.concurrency`", concurrency),
-    ("more actions than there are places wait for one, and all are done", more_than_places),
-    ("two actions share no state: memory, scratch, outputs", no_state),
+    row("no more actions of a capability run at once than `limits.concurrency`", concurrency),
+    row("more actions than there are places wait for one, and all are done", more_than_places),
+    row("two actions share no state: memory, scratch, outputs", no_state),
 ];
 
 /// Tells that the guest speaks.
@@ -58,7 +58,9 @@ fn more_than_places(house: &House) {
 
 fn no_state(house: &House) {
     for _ in 0..3 {
-        assert_eq!(house.tool(&json!({ "do": "echo" })).run().succeeds().number("calls"), 1);
+        if house.has_components() {
+            assert_eq!(house.tool(&json!({ "do": "echo" })).run().succeeds().number("calls"), 1);
+        }
         let told = json!({ "do": "open", "path": "/outputs/f", "flags": ["create", "exclusive"], "access": ["write"], "text": "x" });
         let seen = house.command(&told).mount("outputs").mount("scratch").run().succeeds();
         assert_eq!(seen.number("written"), 1, "{seen:?}");

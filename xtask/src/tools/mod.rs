@@ -36,9 +36,25 @@ struct Guest {
     /// The package, and its folder in the workspace.
     package: &'static str,
     shape: Shape,
+    /// What it is built from beyond that.
+    more: &'static [&'static str],
 }
 
-/// What kind of WebAssembly file a guest is.
+impl Guest {
+    const fn new(name: &'static str, package: &'static str, shape: Shape) -> Self {
+        Self { name, package, shape, more: &[] }
+    }
+
+    /// The name of its file in `dist`.
+    fn file(&self) -> String {
+        match self.shape {
+            Shape::Native(_) => self.name.to_owned(),
+            Shape::Tool | Shape::Command | Shape::Core => format!("{}.wasm", self.name),
+        }
+    }
+}
+
+/// What kind of file a guest is: WebAssembly, or a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// A component that is called: through the `tool` interface, or functions of its own.
@@ -47,6 +63,18 @@ enum Shape {
     Command,
     /// A core module for WASI preview 1, left as it is.
     Core,
+    /// A static program for Linux on this processor, as Rust calls it.
+    Native(&'static str),
+}
+
+/// A guest of the tests that is a program, for containers.
+const fn program(name: &'static str, processor: &'static str) -> Guest {
+    Guest {
+        name,
+        package: "hostile",
+        shape: Shape::Native(processor),
+        more: &["runtime/jail/Cargo.toml", "runtime/jail/src"],
+    }
 }
 
 const WORKSPACES: [Workspace; 2] = [
@@ -54,25 +82,26 @@ const WORKSPACES: [Workspace; 2] = [
         folder: "tools",
         shared: &["tools/archive", "tools/guest", "tools/manifest", "tools/wit"],
         guests: &[
-            Guest { name: "archive.extract", package: "archive-extract", shape: Shape::Tool },
-            Guest { name: "archive.list", package: "archive-list", shape: Shape::Tool },
-            Guest { name: "fs.patch", package: "fs-patch", shape: Shape::Tool },
-            Guest { name: "fs.read", package: "fs-read", shape: Shape::Tool },
-            Guest { name: "fs.search", package: "fs-search", shape: Shape::Tool },
-            Guest { name: "fs.write", package: "fs-write", shape: Shape::Tool },
-            Guest { name: "json.query", package: "json-query", shape: Shape::Tool },
-            Guest { name: "text.count", package: "text-count", shape: Shape::Tool },
-            Guest { name: "text.diff", package: "text-diff", shape: Shape::Tool },
+            Guest::new("archive.extract", "archive-extract", Shape::Tool),
+            Guest::new("archive.list", "archive-list", Shape::Tool),
+            Guest::new("fs.patch", "fs-patch", Shape::Tool),
+            Guest::new("fs.read", "fs-read", Shape::Tool),
+            Guest::new("fs.search", "fs-search", Shape::Tool),
+            Guest::new("fs.write", "fs-write", Shape::Tool),
+            Guest::new("json.query", "json-query", Shape::Tool),
+            Guest::new("text.count", "text-count", Shape::Tool),
+            Guest::new("text.diff", "text-diff", Shape::Tool),
         ],
     },
     Workspace {
         folder: "tests/guests",
         shared: &["tools/wit"],
         guests: &[
-            Guest { name: "hostile", package: "hostile", shape: Shape::Command },
-            Guest { name: "hostile-tool", package: "hostile-tool", shape: Shape::Tool },
-            Guest { name: "preview1", package: "preview1", shape: Shape::Core },
-            Guest { name: "typed", package: "typed", shape: Shape::Tool },
+            Guest::new("hostile", "hostile", Shape::Command),
+            program("hostile-x86_64", "x86_64"),
+            Guest::new("hostile-tool", "hostile-tool", Shape::Tool),
+            Guest::new("preview1", "preview1", Shape::Core),
+            Guest::new("typed", "typed", Shape::Tool),
         ],
     },
 ];
@@ -149,7 +178,7 @@ impl Workspace {
         Ok(Entry {
             name: guest.name.to_owned(),
             version: self.version(root, guest)?,
-            file: format!("{}.wasm", guest.name),
+            file: guest.file(),
             sha256: source::sha256(&built.bytes),
             source: self.source(root, guest)?,
             toolchain: built.toolchain.clone(),
@@ -160,7 +189,7 @@ impl Workspace {
     fn source(&self, root: &Root, guest: &Guest) -> Result<String> {
         let folder = self.folder;
         let own = ["Cargo.toml", "Cargo.lock", guest.package].map(|name| format!("{folder}/{name}"));
-        source::hash(root.path(), own.iter().map(String::as_str).chain(self.shared.iter().copied()))
+        source::hash(root.path(), own.iter().map(String::as_str).chain(self.shared.iter().chain(guest.more).copied()))
     }
 
     /// The version in the package's manifest.

@@ -1,5 +1,6 @@
 //! Compilers for WASI, and what makes their output the same everywhere.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,9 @@ const COMPONENTS: &str = "wasm32-wasip2";
 
 /// Core modules.
 const MODULES: &str = "wasm32-wasip1";
+
+/// Static programs: the linker that comes with Rust links for all processors.
+const STATIC: [&str; 2] = ["-Clinker=rust-lld", "-Clink-self-contained=yes"];
 
 /// How components come to be.
 pub(super) enum Toolchain {
@@ -77,20 +81,21 @@ impl Toolchain {
 
     /// Builds guests of one workspace, in their order.
     pub(super) fn build(&self, root: &Root, folder: &str, guests: &[Guest]) -> Result<Vec<Built>> {
-        for target in [COMPONENTS, MODULES] {
-            let packages: Vec<_> =
-                guests.iter().filter(|guest| self.target(guest.shape) == target).map(|guest| guest.package).collect();
-            if !packages.is_empty() {
-                self.compile(root, folder, target, &packages)?;
-            }
+        let mut packages: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for guest in guests {
+            packages.entry(self.target(guest.shape)).or_default().push(guest.package);
+        }
+        for (target, packages) in packages {
+            self.compile(root, folder, &target, &packages)?;
         }
         guests.iter().map(|guest| self.finish(root, guest)).collect()
     }
 
-    fn target(&self, shape: Shape) -> &'static str {
+    fn target(&self, shape: Shape) -> String {
         match (self, shape) {
-            (Self::Rustup, Shape::Tool | Shape::Command) => COMPONENTS,
-            _ => MODULES,
+            (_, Shape::Native(processor)) => format!("{processor}-unknown-linux-musl"),
+            (Self::Rustup, Shape::Tool | Shape::Command) => COMPONENTS.to_owned(),
+            _ => MODULES.to_owned(),
         }
     }
 
@@ -98,16 +103,25 @@ impl Toolchain {
         let manifest = root.join(folder).join("Cargo.toml");
         // First of all, so that the folders to be mapped are there.
         process::run(root.cargo().args(["fetch", "--locked", "--quiet", "--manifest-path"]).arg(&manifest))?;
+        let native = target != COMPONENTS && target != MODULES;
+        if native {
+            process::run(root.command("rustup").args(["target", "add", target]))?;
+        }
+        let by_rustup = native || matches!(self, Self::Rustup);
         let mut cargo = match self {
-            Self::Rustup => root.cargo(),
-            Self::Adapted(command) => root.command(command),
+            Self::Adapted(command) if !by_rustup => root.command(command),
+            _ => root.cargo(),
         };
         cargo.args(["build", "--release", "--locked", "--quiet", "--manifest-path"]);
         cargo.arg(&manifest).arg("--target-dir").arg(target_dir()?);
-        if matches!(self, Self::Rustup) {
+        if by_rustup {
             cargo.args(["--target", target]);
         }
-        cargo.arg("--config").arg(format!("target.{target}.rustflags={:?}", remap(root.path())?));
+        let mut flags = remap(root.path())?;
+        if native {
+            flags.extend(STATIC.map(str::to_owned));
+        }
+        cargo.arg("--config").arg(format!("target.{target}.rustflags={flags:?}"));
         for package in packages {
             cargo.args(["--package", package]);
         }
@@ -118,10 +132,11 @@ impl Toolchain {
     fn finish(&self, root: &Root, guest: &Guest) -> Result<Built> {
         let stem = match guest.shape {
             Shape::Tool => guest.package.replace('-', "_"),
-            Shape::Command | Shape::Core => guest.package.to_owned(),
+            Shape::Command | Shape::Core | Shape::Native(_) => guest.package.to_owned(),
         };
         let folder = target_dir()?.join(self.target(guest.shape)).join("release");
-        let path = folder.join(stem).with_extension("wasm");
+        let extension = if matches!(guest.shape, Shape::Native(_)) { "" } else { "wasm" };
+        let path = folder.join(stem).with_extension(extension);
         let mut bytes = fs_err::read(&path)?;
         if let (Self::Adapted(_), Some(adapter)) = (self, guest.shape.adapter()) {
             bytes = adapt(&bytes, adapter).with_context(|| format!("can't make a component of {}", path.display()))?;
@@ -137,7 +152,7 @@ impl Shape {
         match self {
             Self::Tool => Some(adapter::WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER),
             Self::Command => Some(adapter::WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER),
-            Self::Core => None,
+            Self::Core | Self::Native(_) => None,
         }
     }
 }

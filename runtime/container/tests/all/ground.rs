@@ -20,6 +20,8 @@ use glovebox_runtime::{
 };
 use tokio::sync::OnceCell;
 
+use crate::tar::Tar;
+
 /// How `cargo xtask test` names the engine where there is none.
 const NEED: &str = "docker";
 
@@ -143,37 +145,6 @@ pub(crate) async fn import(docker: &Docker, name: &str, changes: &[&str]) {
 pub(crate) async fn forget(docker: &Docker, name: &str) {
     let options = RemoveImageOptionsBuilder::default().force(true).build();
     docker.remove_image(name, Some(options), None).await.unwrap();
-}
-
-/// An archive, as engines import one.
-#[derive(Default)]
-struct Tar(Vec<u8>);
-
-impl Tar {
-    fn entry(&mut self, name: &str, content: &[u8], mode: u32, kind: u8, link: &str) {
-        let mut header = [0_u8; 512];
-        let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, name.as_bytes());
-        put(100, format!("{mode:07o}\0").as_bytes());
-        put(108, b"0000000\0");
-        put(116, b"0000000\0");
-        put(124, format!("{:011o}\0", content.len()).as_bytes());
-        put(136, b"00000000000\0");
-        put(148, b"        ");
-        put(156, &[kind]);
-        put(157, link.as_bytes());
-        put(257, b"ustar\x0000");
-        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-        self.0.extend_from_slice(&header);
-        self.0.extend_from_slice(content);
-        self.0.resize(self.0.len().next_multiple_of(512), 0);
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        self.0.resize(self.0.len() + 1024, 0);
-        self.0
-    }
 }
 
 /// One action being put together.

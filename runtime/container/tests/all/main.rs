@@ -12,5 +12,6 @@ mod lies;
 mod proxy;
 mod silence;
 mod stuck;
+mod tar;
 mod walls;
 mod warm;

@@ -18,11 +18,6 @@ pub(crate) fn overflow(told: &Told) -> Value {
     Value::from(deeper(told.number("from", 0)))
 }
 
-/// Executes the instruction that always traps.
-pub(crate) fn unreachable() -> ! {
-    core::arch::wasm32::unreachable()
-}
-
 /// Panics: a message on the standard error, then a trap.
 pub(crate) fn panic(told: &Told) -> ! {
     panic!("{}", told.text("text", "told to"))
@@ -32,28 +27,8 @@ pub(crate) fn panic(told: &Told) -> ! {
 pub(crate) fn exit(told: &Told) -> ! {
     let code = told.number("code", 3);
     if told.flag("plain") {
-        // The older call knows success and failure only.
+        // The older call of WASI knows success and failure only.
         std::process::exit(i32::try_from(code).unwrap_or(1));
     }
-    bindings::wasi::cli::exit::exit_with_code(u8::try_from(code).unwrap_or(u8::MAX));
-    unreachable()
-}
-
-/// The call that carries a code; the other bindings are older than it.
-mod bindings {
-    wit_bindgen::generate!({
-        inline: "
-            package hostile:exit;
-            package wasi:cli@0.2.12 {
-                interface exit {
-                    exit: func(status: result);
-                    exit-with-code: func(status-code: u8);
-                }
-            }
-            world imports {
-                import wasi:cli/exit@0.2.12;
-            }
-        ",
-        generate_all,
-    });
+    crate::host::exit(u8::try_from(code).unwrap_or(u8::MAX))
 }

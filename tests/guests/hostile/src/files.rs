@@ -27,6 +27,16 @@ pub(crate) fn write(told: &Told) -> Value {
     json!({ "written": written })
 }
 
+/// Writes each of `write`, a path and a text, until one is refused.
+pub(crate) fn write_all(told: &Told) -> Value {
+    for (path, text) in told.pairs("write", "path", "text") {
+        if let Err(error) = fs::write(path, text) {
+            return refused(error);
+        }
+    }
+    json!({ "written": told.pairs("write", "path", "text").len() })
+}
+
 /// Makes empty files (or folders, if `folders`) in `folder` until there are
 /// `count` or it is refused.
 pub(crate) fn create(told: &Told) -> Value {

@@ -40,3 +40,15 @@ fn flood(stream: &mut impl Write, told: &Told) -> u64 {
     stream.flush().expect("a stream that takes it");
     printed
 }
+
+/// Prints exactly `bytes`, a list of numbers, and nothing else.
+pub(crate) fn bytes(told: &Told) -> ! {
+    let bytes: Vec<u8> = told.numbers("bytes").filter_map(|byte| u8::try_from(byte).ok()).collect();
+    io::stdout().write_all(&bytes).and_then(|()| io::stdout().flush()).expect("a stream that takes it");
+    std::process::exit(0)
+}
+
+/// A text of `bytes` bytes, as one JSON document.
+pub(crate) fn large_result(told: &Told) -> Value {
+    Value::from("x".repeat(usize::try_from(told.number("bytes", 64 << 20)).unwrap_or(usize::MAX)))
+}

@@ -11,8 +11,12 @@ mod flood;
 mod handles;
 mod memory;
 mod paths;
-mod surroundings;
 mod time;
+
+/// The host: what the same request is where it is WASI, and where it is Linux.
+#[cfg_attr(target_os = "wasi", path = "wasi/mod.rs")]
+#[cfg_attr(target_os = "linux", path = "linux/mod.rs")]
+mod host;
 
 use std::io::Read as _;
 
@@ -41,6 +45,17 @@ impl Told {
     pub(crate) fn list(&self, key: &str) -> Vec<&str> {
         self.0[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     }
+
+    /// A list of numbers.
+    pub(crate) fn numbers(&self, key: &str) -> impl Iterator<Item = u64> {
+        self.0[key].as_array().into_iter().flatten().filter_map(Value::as_u64)
+    }
+
+    /// A list of objects, of each the texts under two keys.
+    pub(crate) fn pairs(&self, key: &str, one: &str, other: &str) -> Vec<(&str, &str)> {
+        let all = self.0[key].as_array().into_iter().flatten();
+        all.filter_map(|pair| Some((pair[one].as_str()?, pair[other].as_str()?))).collect()
+    }
 }
 
 fn main() {
@@ -52,15 +67,16 @@ fn main() {
         "sleep" => time::sleep(&told),
         "print-then-hang" => time::print_then_hang(&told),
         "drip" => time::drip(&told),
-        "clock" => time::clock(&told),
-        "memory" => memory::grow(&told),
         "allocate" => memory::allocate(&told),
         "open-files" => handles::open_files(&told),
-        "streams" => handles::streams(&told),
-        "pollables" => handles::pollables(&told),
-        "random" => handles::random(&told),
+        "streams" => host::streams(&told),
+        "pollables" => host::pollables(&told),
+        "random" => host::random(&told),
         "stdout" => flood::stdout(&told),
         "stderr" => flood::stderr(&told),
+        "bytes" => flood::bytes(&told),
+        "large-result" => flood::large_result(&told),
+        "write-files" => files::write_all(&told),
         "write-file" => files::write(&told),
         "create-files" => files::create(&told),
         "set-size" => files::set_size(&told),
@@ -75,15 +91,19 @@ fn main() {
         "remove" => paths::remove(&told),
         "make-folder" => paths::make_folder(&told),
         "set-times" => paths::set_times(&told),
-        "surroundings" => surroundings::dump(&stdin),
+        "surroundings" => host::dump(&stdin),
         "stack-overflow" => crash::overflow(&told),
-        "unreachable" => crash::unreachable(),
+        "unreachable" => host::trap(),
         "panic" => crash::panic(&told),
         "exit" => crash::exit(&told),
         "nothing" => json!({}),
-        other => json!({ "unknown": other }),
+        other => host::more(other, &told),
     };
     println!("{result}");
+    // As most programs end that were refused something.
+    if told.flag("fail") && result["refused"].is_string() {
+        std::process::exit(1);
+    }
 }
 
 /// How a refusal is printed.

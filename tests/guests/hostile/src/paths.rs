@@ -6,9 +6,10 @@
 //! is absolute and the longest preopened folder in it is used.
 
 use serde_json::{Map, Value, json};
-use wasip2::filesystem::preopens::get_directories;
-use wasip2::filesystem::types::{Descriptor, DescriptorFlags, ErrorCode, NewTimestamp, OpenFlags, PathFlags};
 
+use crate::host::filesystem::{
+    Descriptor, DescriptorFlags, ErrorCode, OpenFlags, PathFlags, get_directories, timestamp,
+};
 use crate::{Told, refused};
 
 /// How much of a file is printed.
@@ -78,12 +79,14 @@ pub(crate) fn open(told: &Told) -> Value {
     })
 }
 
-/// Reads `path` by way of the C library, as ordinary programs do.
+/// Reads `path`, which lies `below` a folder if that is said, by way of the C
+/// library, as ordinary programs do.
 pub(crate) fn read(told: &Told) -> Value {
-    match std::fs::read(told.text("path", "/workspace/a.txt")) {
+    let path = format!("{}{}", told.text("below", ""), told.text("path", "/workspace/a.txt"));
+    match std::fs::read(&path) {
         Ok(bytes) => json!({
             "read": bytes.len(),
-            "modified": modified(told.text("path", "/workspace/a.txt")),
+            "modified": modified(&path),
             "text": String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN as usize)]),
         }),
         Err(error) => refused(error),
@@ -181,12 +184,8 @@ pub(crate) fn make_folder(told: &Told) -> Value {
 pub(crate) fn set_times(told: &Told) -> Value {
     report(|| {
         let (folder, path) = place(told, "")?;
-        let time = || {
-            NewTimestamp::Timestamp(wasip2::clocks::wall_clock::Datetime {
-                seconds: told.number("seconds", 1),
-                nanoseconds: u32::try_from(told.number("nanoseconds", 0)).unwrap_or(u32::MAX),
-            })
-        };
+        let nanoseconds = u32::try_from(told.number("nanoseconds", 0)).unwrap_or(u32::MAX);
+        let time = || timestamp(told.number("seconds", 1), nanoseconds);
         if told.flag("opened") {
             let file = folder.open_at(follow(told), &path, OpenFlags::empty(), DescriptorFlags::READ)?;
             file.set_times(time(), time())?;
