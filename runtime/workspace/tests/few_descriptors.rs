@@ -1,6 +1,5 @@
 //! A test of its own process: it has few descriptors.
 
-use std::fs::File;
 use std::os::fd::AsFd as _;
 
 use glovebox_workspace::{Bounds, Snapshots};
@@ -17,10 +16,10 @@ fn more_folders_than_descriptors_are_all_there() {
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), ..getrlimit(Resource::Nofile) }).unwrap();
     let snapshots = Snapshots::open(&dir.path().join("snapshots")).unwrap();
     let bounds = Bounds { entries: 10 * FOLDERS, bytes: 1 };
-    let taken = snapshots.take(File::open(&folder).unwrap().as_fd(), bounds).unwrap();
+    let taken = snapshots.take(fs_err::File::open(&folder).unwrap().as_fd(), bounds).unwrap();
     assert_eq!(taken.measured.entries, 2 * FOLDERS);
     let again = dir.path().join("again");
     fs_err::create_dir(&again).unwrap();
-    let restored = snapshots.restore(&taken.tree, File::open(&again).unwrap().as_fd()).unwrap();
+    let restored = snapshots.restore(&taken.tree, fs_err::File::open(&again).unwrap().as_fd()).unwrap();
     assert_eq!(restored, taken.measured);
 }

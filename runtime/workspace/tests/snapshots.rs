@@ -1,5 +1,7 @@
 //! Snapshots of folders that tools left behind.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -53,7 +55,7 @@ impl Ground {
 }
 
 fn open(path: &Path) -> File {
-    File::open(path).unwrap()
+    fs_err::File::open(path).unwrap().into_file()
 }
 
 #[test]
@@ -98,7 +100,7 @@ fn what_is_no_file_and_what_is_too_much_is_refused() {
     assert!(matches!(take(Bounds { entries: 1, bytes: 999 }), Err(Error::TooMuch { what: "bytes", most: 999 })));
     assert!(matches!(take(Bounds { entries: 0, bytes: 1000 }), Err(Error::TooMuch { what: "entries", .. })));
     // A length that nobody wrote counts as well.
-    File::create(ground.at("sparse")).unwrap().set_len(1 << 40).unwrap();
+    fs_err::File::create(ground.at("sparse")).unwrap().set_len(1 << 40).unwrap();
     assert!(matches!(take(ROOM), Err(Error::TooMuch { what: "bytes", .. })));
     fs_err::remove_file(ground.at("sparse")).unwrap();
 

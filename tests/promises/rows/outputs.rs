@@ -82,9 +82,12 @@ fn only_plain_files(house: &House) {
         assert_eq!((&seen.data()["planted"], seen.number("devices")), (&json!(true), 0), "{seen:?}");
         seen
     };
-    assert_eq!(seen.names(), ["plain"], "{seen:?}");
+    // A file of this host can have a name in a folder of it, and none in a
+    // container's memory: there, each name is a file of the tool's own.
+    let all: &[&str] = if house.has_components() { &["plain"] } else { &["hard", "one", "plain"] };
+    assert_eq!(seen.names(), all, "{seen:?}");
     let skipped: String = seen.notices.iter().map(|notice| notice.message.as_str()).collect();
-    for name in ["absolute", "folder", "hard", "fifo", "socket"] {
+    for name in ["absolute", "folder", "hard", "fifo", "socket"].into_iter().filter(|name| !all.contains(name)) {
         assert!(skipped.contains(&format!("\"{name}\"")), "{name}: {skipped}");
     }
     // A link of the guest's own making.

@@ -57,6 +57,10 @@ fn complete(house: &House) {
 
 /// Clauses of which a backend may keep some and not others. Each is either
 /// kept, and in the report, or refused as a refusal has to be.
+/// A folder that the actions of a task share.
+const KEEPS: &str = "filesystem = [{ guest = \"/cache\", source = \"scratch\", access = \"write\" }]\n\
+     state = { persistence = \"environment\", snapshot = \"before\" }\nisolation = { sharing = \"task\" }";
+
 fn refused(house: &House) {
     // Every contract of images has one already.
     let image = house.has_components().then(|| ("image", format!("\"{}\"", Digest::of(b"image"))));
@@ -84,7 +88,8 @@ fn refused(house: &House) {
         ("needs.gpu", "needs = { gpu = 1 }"),
         ("limits.cpus", "limits = { cpus = \"0.5\" }"),
         ("state.persistence", "state = { persistence = \"environment\" }"),
-        ("state.snapshot", "state = { snapshot = \"before\" }"),
+        // Of what is kept: where nothing is, it is refused before any backend is asked.
+        ("state.snapshot", KEEPS),
         ("isolation.sharing", "isolation = { sharing = \"task\" }"),
         ("isolation.walls", "isolation = { walls = 2 }"),
         ("wasm.imports", "wasm = { imports = \"stub\" }"),

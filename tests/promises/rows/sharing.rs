@@ -17,6 +17,7 @@ pub(super) const ROWS: &[Row] = &[
     row("no more actions of a capability run at once than `limits.concurrency`", concurrency),
     row("more actions than there are places wait for one, and all are done", more_than_places),
     row("two actions share no state: memory, scratch, outputs", no_state),
+    row("actions that share an environment find its folders as the one before left them, whatever its end", kept),
 ];
 
 /// Tells that the guest speaks.
@@ -68,4 +69,22 @@ fn no_state(house: &House) {
         let seen = house.command(&told).mount("outputs").mount("scratch").run().succeeds();
         assert_eq!(seen.number("written"), 1, "{seen:?}");
     }
+}
+
+fn kept(house: &House) {
+    let act = |told: Value, by: &'static str| {
+        let keeps = "state = { persistence = \"environment\" }\nisolation = { sharing = \"task\" }";
+        let shared = house.command(&told).named("guest.keeps").mount("scratch").limit("wall = \"2s\"").clause(keeps);
+        shared.asking(move |submission| submission.context.task = by.parse().unwrap())
+    };
+    let write = |path: &str| json!({ "do": "write-file", "path": path, "bytes": 5 });
+    let there = |by| act(json!({ "do": "read", "path": "/tmp/a" }), by).run().succeeds().text.contains("xxxxx");
+    act(write("/tmp/a"), "one").run().succeeds();
+    assert!(there("one"));
+    assert!(!there("another"), "another task finds it");
+    // Ended in the middle: what was written by then is there.
+    let told = json!({ "do": "print-then-hang" });
+    let seen = act(told, "one").run();
+    assert_eq!(seen.outcome.kind, OutcomeKind::TimedOut);
+    assert!(there("one"), "what was there is gone with an action that was ended");
 }

@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run a command in a container image.
     #[command(
-        after_help = "Examples:\n  glovebox exec --image debian:12 -- cat /etc/os-release\n  glovebox exec --image python:3 --workspace . -- python3 -m unittest\n  glovebox exec --image busybox --workspace ./docs:read --limits wall=30s,memory=128MiB -- grep -rn TODO ."
+        after_help = "Examples:\n  glovebox exec --image debian:12 -- cat /etc/os-release\n  glovebox exec --image python:3 --workspace .:read -- python3 -m unittest\n  glovebox exec --image busybox --workspace ./docs:read --limits wall=30s,memory=128MiB -- grep -rn TODO ."
     )]
     Exec(Box<ExecArgs>),
     /// Register tools and look at them.

@@ -109,7 +109,7 @@ const SWEEP: Duration = Duration::from_secs(30);
 
 /// Takes away what other processes of this state folder left, for as long as
 /// this one lives. What can't be now can be the next time; `gc` tells why.
-async fn keep_clean(containers: Option<Arc<glovebox_container::Containers>>, runs: std::path::PathBuf) {
+async fn keep_clean(containers: Option<Arc<glovebox_container::Containers>>, runs: PathBuf) {
     let mut ticks = tokio::time::interval(SWEEP);
     loop {
         ticks.tick().await;

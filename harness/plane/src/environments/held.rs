@@ -75,7 +75,7 @@ impl Held {
         for mount in contract.kept() {
             let guest = mount.guest.as_str();
             let path = layer.join(name(guest));
-            let opened = private_dir(&path).and_then(|()| Ok(open(&path)?));
+            let opened = private_dir(&path).and_then(|()| open(&path));
             folders.insert(guest.to_owned(), opened.map_err(|error| failed("open an environment", &error))?);
         }
         Ok(folders)

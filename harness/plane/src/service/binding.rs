@@ -58,7 +58,10 @@ impl ActionService {
         let prepared = backend.prepare(registered, &planned.plan.contract, &progress).await?;
 
         let found = backend.found(&prepared);
-        let (kept, other) = self.shared_folders(flight, &planned, room).await?;
+        let (kept, other) = match planned.plan.contract.keeps() {
+            false => (None, None),
+            true => Box::pin(self.shared_folders(flight, &planned, room)).await?,
+        };
         let mut files = self.open_files(flight, &planned, &run_dir, kept).await?;
         files.facts.drifted = found.drifted.or(other);
         files.evidence.extend(found.evidence);

@@ -37,7 +37,10 @@ impl ActionService {
         let room = parts.admission.enter(flight.principal.tenant.as_str(), limits.memory.unwrap_or_default());
         let room = unless_stopped(stop, "queue", room).await??;
         // Last: who waits for an environment keeps no other out of it.
-        let environment = unless_stopped(stop, "queue", self.step_in(flight, planned)).await??;
+        let environment = match planned.plan.contract.keeps() {
+            false => None,
+            true => Some(unless_stopped(stop, "queue", Box::pin(self.step_in(flight, planned))).await??),
+        };
         flight.story.0.times.queued_us += micros(queued.elapsed());
         Ok(Room { _slot: slot, _room: room, environment })
     }

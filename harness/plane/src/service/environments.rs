@@ -44,9 +44,6 @@ impl ActionService {
         room: Option<&super::claiming::Room>,
     ) -> Result<(Option<Kept>, Option<Drifted>), Halt> {
         let contract = &planned.plan.contract;
-        if !contract.keeps() {
-            return Ok((None, None));
-        }
         let (record, folders) = match room.and_then(|room| room.environment.as_ref()) {
             Some(inside) => (inside.record.clone(), inside.held.folders(&inside.record, contract)?),
             None => (self.environment(flight, planned).await?, BTreeMap::new()),
@@ -116,10 +113,7 @@ impl ActionService {
     }
 
     /// Waits until nobody else is in the environment of an action.
-    pub(super) async fn step_in(&self, flight: &Flight, planned: &Planned) -> Result<Option<Inside>, Halt> {
-        if !planned.plan.contract.keeps() {
-            return Ok(None);
-        }
+    pub(super) async fn step_in(&self, flight: &Flight, planned: &Planned) -> Result<Inside, Halt> {
         let deadline = tokio::time::Instant::now() + WAIT;
         loop {
             let wanted = self.environment(flight, planned).await?;
@@ -141,7 +135,7 @@ impl ActionService {
                 self.log_environment(&record, EnvironmentEvent::Interrupted { action }).await?;
             }
             room_left(&record, planned)?;
-            return Ok(Some(Inside { held: Arc::new(held), record }));
+            return Ok(Inside { held: Arc::new(held), record });
         }
     }
 
@@ -150,9 +144,8 @@ impl ActionService {
         &self,
         flight: &mut Flight,
         planned: &Planned,
-        inside: Option<&mut Inside>,
+        inside: &mut Inside,
     ) -> Result<(), Refusal> {
-        let Some(inside) = inside else { return Ok(()) };
         let snapshot = match planned.plan.contract.state.snapshot {
             Snapshot::Before => Some(self.snapshot(inside, planned).await?),
             Snapshot::Never | Snapshot::After => None,
@@ -169,8 +162,7 @@ impl ActionService {
 
     /// The run is over. What can't be kept as the contract says is told: the run
     /// itself happened.
-    pub(super) async fn leave(&self, flight: &mut Flight, planned: &Planned, inside: Option<&mut Inside>) {
-        let Some(inside) = inside else { return };
+    pub(super) async fn leave(&self, flight: &mut Flight, planned: &Planned, inside: &mut Inside) {
         if let Err(problem) = self.left(flight, planned, inside).await {
             flight.story.notice("environment-unkept", problem.message);
         }

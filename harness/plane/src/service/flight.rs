@@ -198,7 +198,7 @@ impl ActionService {
             let step = match flight.state() {
                 ActionState::Requested | ActionState::Validated => self.propose(&mut flight, &watch, stop).await,
                 ActionState::WaitingApproval => self.wait(&mut flight, &*watch, stop).await,
-                ActionState::Authorized => self.approved(&mut flight, &watch, stop).await,
+                ActionState::Authorized => Box::pin(self.approved(&mut flight, &watch, stop)).await,
                 ActionState::Running => self.join(&mut flight, stop).await,
                 ActionState::Succeeded | ActionState::Failed | ActionState::Cancelled => {
                     return self.observation(flight.action()).map(Submitted::Done);

@@ -44,7 +44,9 @@ impl ActionService {
         let outputs = outputs.map_err(|error| {
             glovebox_runtime::io_problem("cannot keep the outputs folder", Code::BackendError, &error)
         })?;
-        self.begin_in(flight, &planned, room.environment.as_mut()).await?;
+        if let Some(inside) = &mut room.environment {
+            Box::pin(self.begin_in(flight, &planned, inside)).await?;
+        }
         let permit = parts.authority.permit(&bound.digest);
         let streams = Streams::new(&run_dir, contract.limits.output.unwrap_or_default().0);
         flight.live = Some(self.live.list(&flight.principal, flight.journal.id(), &streams));
@@ -87,7 +89,9 @@ impl ActionService {
             let kept = run_dir.keep(&parts.run_root.with_file_name("kept"))?;
             story.notice("scratch-kept", format!("scratch folders are kept in {}", kept.display()));
         }
-        self.leave(flight, &planned, room.environment.as_mut()).await;
+        if let Some(inside) = &mut room.environment {
+            Box::pin(self.leave(flight, &planned, inside)).await;
+        }
         flight.story.0.times.teardown_us += micros(teardown.elapsed());
         drop(room);
         Ok(outcome)
