@@ -1,8 +1,10 @@
 //! Whose a folder is: who reads it, and whose is what comes of it.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::net::UnixListener;
 
 use env_contracts::Code;
+use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::geteuid;
 use serde_json::json;
 
@@ -20,9 +22,13 @@ const NOBODY: u32 = 65532;
 
 pub(super) const ROWS: &[Row] = &[
     row("a workspace of an ordinary user is read by a tool that is that user", of_a_user).of_images(NO_USERS),
+    row("a pipe or a socket in a workspace that is shown leads to nobody", leads_to_nobody)
+        .of_images("they are not opened: see *files*"),
     row("a workspace of root is copied for a tool that is nobody, and what it changed comes out", of_root)
         .of_images(NO_USERS),
-    row("what a tool writes is afterwards of whoever runs Glovebox, as their own files are", written),
+    row("what a tool writes is afterwards of whoever runs Glovebox, in a workspace of theirs", written),
+    row("what a tool writes in somebody else's workspace is afterwards theirs", written_for_somebody)
+        .of_images("a component writes as Glovebox itself does"),
 ];
 
 /// Only root has folders of others.
@@ -77,6 +83,23 @@ fn of_a_user(house: &House) {
     assert_eq!(user(house, shown), four(SOMEBODY.0, NOBODY));
 }
 
+/// A tool is the owner of what is shown to it, and reading only holds for files.
+fn leads_to_nobody(house: &House) {
+    as_root();
+    give(house, SOMEBODY, 0o700);
+    let (socket, fifo) = (house.workspace().join("socket"), house.workspace().join("fifo"));
+    let listener = UnixListener::bind(&socket).unwrap();
+    mknodat(CWD, &fifo, FileType::Fifo, 0o600.into(), 0).unwrap();
+    [&socket, &fifo].into_iter().for_each(|path| chown(path, Some(SOMEBODY.0), Some(SOMEBODY.1)).unwrap());
+    let shown = "workspace read, hiding nothing";
+    let told = json!({ "do": "reach-network", "sockets": ["/workspace/socket"] });
+    assert_eq!(house.command(&told).mount(shown).run().succeeds().data()["reached"], json!([]));
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "somebody spoke to it");
+    let told = json!({ "do": "open", "path": "/workspace/fifo", "access": ["read"] });
+    assert!(house.command(&told).mount(shown).run().succeeds().data()["refused"].is_string());
+}
+
 fn of_root(house: &House) {
     as_root();
     give(house, (0, 0), 0o755);
@@ -125,4 +148,21 @@ fn written(house: &House) {
         assert_eq!(meta.mode() & 0o7022, 0, "{name}: {:o}", meta.mode());
     }
     assert_eq!(fs_err::metadata(house.workspace().join("known")).unwrap().mode() & 0o777, 0o640);
+}
+
+fn written_for_somebody(house: &House) {
+    as_root();
+    give(house, SOMEBODY, 0o755);
+    let write = json!([{ "path": "/workspace/own", "text": "changed" }, { "path": "/workspace/new", "text": "new" }]);
+    house.command(&json!({ "do": "write-files", "write": write })).mount("workspace write").run().succeeds();
+    house
+        .command(&json!({ "do": "make-folder", "path": "/workspace/folder" }))
+        .mount("workspace write")
+        .run()
+        .succeeds();
+    for name in ["own", "new", "folder"] {
+        let meta = fs_err::metadata(house.workspace().join(name)).unwrap();
+        assert_eq!((meta.uid(), meta.gid()), SOMEBODY, "{name}");
+    }
+    assert_eq!(fs_err::metadata(house.workspace().join("own")).unwrap().mode() & 0o777, 0o600);
 }
