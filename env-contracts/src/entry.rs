@@ -60,6 +60,18 @@ pub enum ManifestEntry {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         private: bool,
     },
+    /// By a server that speaks the Model Context Protocol over its standard
+    /// streams, in a container of the image that the contract names. Each call
+    /// has a server of its own.
+    McpStdio {
+        /// The server: its program and arguments.
+        command: Vec<String>,
+        /// The tool's name there.
+        tool: String,
+        /// Its environment, beside the image's.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        env: BTreeMap<String, String>,
+    },
     /// Not at all: nothing runs, and a decision is all that is asked for. Only
     /// capabilities that come with Glovebox are called so.
     Decision,

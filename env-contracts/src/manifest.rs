@@ -318,10 +318,16 @@ impl Manifest {
             ensure((1..=MAX_URL).contains(&url.len()), "entry.url", "name the server's address")?;
             ensure((1..=MAX_FOREIGN_NAME).contains(&tool.len()), "entry.tool", "name the tool as its server does")?;
         }
+        if let ManifestEntry::McpStdio { command, tool, env } = &self.entry {
+            ensure((1..=256).contains(&command.len()), "entry.command", "name a program, with at most 255 arguments")?;
+            ensure((1..=MAX_FOREIGN_NAME).contains(&tool.len()), "entry.tool", "name the tool as its server does")?;
+            variables(env)?;
+            let inside = self.contract.platform.image.is_some();
+            ensure(inside, "contract.platform.image", "name the image that the server runs in: it runs nowhere else")?;
+        }
         if let ManifestEntry::Command { argv, env, .. } = &self.entry {
             ensure(argv.len() <= 256, "entry.argv", "at most 256 arguments")?;
-            let names = env.keys().all(|name| !name.is_empty() && !name.contains(['=', '\0']));
-            ensure(names, "entry.env", "a variable's name is not empty and holds no `=`")?;
+            variables(env)?;
             for field in argv.iter().flat_map(|arg| placeholders(arg)) {
                 let known = self.input.pointer("/properties").and_then(|all| all.get(field)).is_some();
                 ensure(known, "entry.argv", &format!("`{{{field}}}` names no argument of `input`"))?;
@@ -329,6 +335,11 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+fn variables(env: &BTreeMap<String, String>) -> Result<(), ManifestError> {
+    let names = env.keys().all(|name| !name.is_empty() && !name.contains(['=', '\0']));
+    ensure(names, "entry.env", "a variable's name is not empty and holds no `=`")
 }
 
 /// The `{FIELD}` places of a command argument, in order.

@@ -53,6 +53,7 @@ fn golden_files_in_toml_are_read_without_loss() {
     survives("tool.command.v1.toml", Manifest::from_toml);
     survives("tool.export.v1.toml", Manifest::from_toml);
     survives("tool.mcp.v1.toml", Manifest::from_toml);
+    survives("tool.mcp-stdio.v1.toml", Manifest::from_toml);
     survives("tool.classes.v1.toml", Manifest::from_toml);
     survives("tool.registry.v1.toml", Manifest::from_toml);
     survives("tool.followups.v1.toml", Manifest::from_toml);

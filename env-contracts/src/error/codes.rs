@@ -157,6 +157,8 @@ codes! {
     UpstreamInvalid = "upstream-invalid", exit 2, http 502, retry false, "the message says what came; ask who runs the server";
     /// An MCP server can't be reached, leads elsewhere, or lets nobody in who brings what was sent along.
     UpstreamUnreachable = "upstream-unreachable", exit 44, http 502, retry true, "the message says what came; look whether the server runs, and at what is sent along to it";
+    /// A program that is to be an MCP server ended, was silent for too long or ran into a limit before it had answered.
+    UpstreamProgram = "upstream-program", exit 2, http 502, retry false, "the message has the last that it said on standard error; try it by hand: `glovebox exec --image IMAGE -i -- COMMAND`";
     /// The file of a signing key is missing or not valid, or others could read or have written it.
     KeyInvalid = "key-invalid", exit 2, http 500, retry false, "name the file that was made with the key; what was signed with a lost key stays verifiable with its public half";
     /// No action of that id exists here, or it is not yours to see.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use env_contracts::{ByteSize, Problem, Span};
 use glovebox_container::{ContainerBackend, Containers, Socket};
-use glovebox_mcp::upstream::UpstreamBackend;
+use glovebox_mcp::upstream::{ProgramBackend, UpstreamBackend};
 use glovebox_runtime::Backend;
 use glovebox_server::Ways;
 use glovebox_wasm::{CompileLimits, Compiler, Helper, Placement, WasmBackend};
 
 use crate::config::Config;
 use crate::places::Places;
+use crate::programs::Contained;
 
 /// The WebAssembly backend, where the operator wants components to run.
 ///
@@ -55,6 +56,14 @@ pub(crate) fn container(config: &Config, places: &Places) -> Result<ContainerBac
     Ok(ContainerBackend::new(Arc::new(containers(config, places)?)))
 }
 
+/// Programs that are spoken to, in containers of this state folder.
+///
+/// # Errors
+/// As of [`containers`].
+pub(crate) fn programs(config: &Config, places: &Places) -> Result<Contained, Problem> {
+    Ok(Contained::new(Arc::new(containers(config, places)?)))
+}
+
 /// All backends of this host.
 ///
 /// # Errors
@@ -67,7 +76,8 @@ pub(crate) fn all(
 ) -> Result<Vec<Arc<dyn Backend>>, Problem> {
     let mut backends: Vec<Arc<dyn Backend>> = vec![Arc::new(wasm(config, places, slots)?), Arc::new(upstream())];
     if let Some(containers) = containers {
-        backends.push(Arc::new(ContainerBackend::new(containers)));
+        backends.push(Arc::new(ContainerBackend::new(containers.clone())));
+        backends.push(Arc::new(ProgramBackend::new(Arc::new(Contained::new(containers)))));
     }
     Ok(backends)
 }

@@ -17,6 +17,7 @@ mod operator;
 mod places;
 mod print;
 mod profiles;
+mod programs;
 mod progress;
 mod registered;
 mod table;

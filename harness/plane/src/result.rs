@@ -141,6 +141,7 @@ pub(crate) fn filled_entry(entry: &ManifestEntry, arguments: &Value) -> Manifest
         ManifestEntry::Tool { .. }
         | ManifestEntry::Export { .. }
         | ManifestEntry::Mcp { .. }
+        | ManifestEntry::McpStdio { .. }
         | ManifestEntry::Decision
         | ManifestEntry::Native => entry.clone(),
     }

@@ -15,6 +15,7 @@ use crate::drive::{self, Errand};
 use crate::enforce::enforce;
 use crate::folders::{Folders, HOME};
 use crate::image::{self, ImageRecord, MAX_RECORD};
+use crate::streams::Streams;
 
 /// Where a tool begins, if it has it.
 const WORKSPACE: &str = "/workspace";
@@ -27,8 +28,6 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// Executes images, each action in a container of its own.
 pub struct ContainerBackend {
     containers: Arc<Containers>,
-    /// What was left behind is taken away before the first container.
-    swept: tokio::sync::OnceCell<()>,
 }
 
 /// An image that is there.
@@ -42,7 +41,7 @@ impl ContainerBackend {
     /// With the containers of a state folder. Nothing is asked of the engine
     /// until an action needs it.
     pub fn new(containers: Arc<Containers>) -> Self {
-        Self { containers, swept: tokio::sync::OnceCell::new() }
+        Self { containers }
     }
 
     /// What makes an image ready: its record is what was registered, and the
@@ -64,18 +63,7 @@ impl ContainerBackend {
             let message = format!("the contract of `{}` names another image than its record", registered.name);
             return Err(Problem::new(Code::ImageInvalid, message).with_help("register the image again"));
         }
-        if let Some(runtime) = &contract.platform.runtime {
-            let facts = self.containers.engine().facts().await?;
-            if !facts.runtimes.iter().any(|known| known == runtime.as_str()) {
-                let message = format!("the container engine has no runtime `{runtime}`");
-                let known = facts.runtimes.join(", ");
-                return Err(Problem::new(Code::ContractUnsatisfied, message)
-                    .with_help(format!("add it to the engine's configuration; it has {known}")));
-            }
-        }
-        let there = self.containers.engine().have_image(&record.image).await?;
-        // Whatever comes of it: `gc` tells what could not be taken away.
-        self.swept.get_or_init(async || drop(self.containers.sweep(false).await)).await;
+        let there = self.containers.ready(&record.image, contract.platform.runtime.as_ref()).await?;
         let evidence =
             Evidence { subject: format!("image:{}", record.reference), sha256: record.image.clone(), size: None };
         Ok(Ready { record, volumes: there.volumes.into_iter().collect(), evidence })
@@ -103,7 +91,7 @@ impl ContainerBackend {
             argv,
             env: environment(&own, env),
             cwd: if has_workspace { WORKSPACE.to_owned() } else { workdir },
-            stdin: stdin.bytes(&plan.arguments),
+            streams: Streams::of(stdin.bytes(&plan.arguments)),
             folders,
             volumes,
         })
@@ -112,7 +100,7 @@ impl ContainerBackend {
 
 /// The environment of a tool: its image's, with what the manifest says in its
 /// place, and a home in which it may write.
-fn environment(image: &[String], own: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+pub(crate) fn environment(image: &[String], own: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     let mut all = std::collections::BTreeMap::from([("PATH".to_owned(), PATH.to_owned())]);
     all.extend(
         image.iter().filter_map(|line| line.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned())),

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use env_contracts::Problem;
+use env_contracts::{Code, Digest, Name, Problem};
 
 use crate::engine::{Engine, Socket};
-use crate::image::ImageRecord;
+use crate::image::{Image, ImageRecord};
 use crate::marks::{Installation, Swept};
 use crate::pool::Pool;
 
@@ -19,6 +19,8 @@ pub struct Containers {
     // Two at once would each open one.
     opening: std::sync::Mutex<()>,
     pool: Pool,
+    /// What was left behind is taken away before the first container.
+    swept: tokio::sync::OnceCell<()>,
 }
 
 impl Containers {
@@ -26,7 +28,8 @@ impl Containers {
     /// folder of the state folder.
     pub fn new(socket: Socket, folder: PathBuf) -> Self {
         let (engine, opening) = (Engine::new(socket), std::sync::Mutex::new(()));
-        Self { engine, folder, installation: OnceLock::new(), opening, pool: Pool::new(0) }
+        let swept = tokio::sync::OnceCell::new();
+        Self { engine, folder, installation: OnceLock::new(), opening, pool: Pool::new(0), swept }
     }
 
     /// The same for a process that goes on: up to so many containers wait for
@@ -68,6 +71,23 @@ impl Containers {
     /// `backend-unavailable`.
     pub async fn find_image(&self, reference: &str) -> Result<ImageRecord, Problem> {
         self.engine.find_image(reference).await
+    }
+
+    /// Whether an image can be run: the engine has it, and the runtime.
+    pub(crate) async fn ready(&self, image: &Digest, runtime: Option<&Name>) -> Result<Image, Problem> {
+        if let Some(runtime) = runtime {
+            let facts = self.engine.facts().await?;
+            if !facts.runtimes.iter().any(|known| known == runtime.as_str()) {
+                let message = format!("the container engine has no runtime `{runtime}`");
+                let known = facts.runtimes.join(", ");
+                return Err(Problem::new(Code::ContractUnsatisfied, message)
+                    .with_help(format!("add it to the engine's configuration; it has {known}")));
+            }
+        }
+        let there = self.engine.have_image(image).await?;
+        // Whatever comes of it: `gc` tells what could not be taken away.
+        self.swept.get_or_init(async || drop(self.sweep(false).await)).await;
+        Ok(there)
     }
 
     /// Takes away what processes of this state folder left that are gone, on the

@@ -17,6 +17,7 @@ use crate::marks::Installation;
 use crate::prepare::prepare;
 use crate::recipe::Shape;
 use crate::session::Session;
+use crate::streams::Streams;
 use crate::takeout::{Taken, take_out};
 use crate::watch::Run;
 
@@ -35,7 +36,7 @@ pub(crate) struct Errand {
     pub(crate) argv: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) cwd: String,
-    pub(crate) stdin: Vec<u8>,
+    pub(crate) streams: Streams,
     pub(crate) folders: Folders,
     /// Folders that the image wants volumes for: in memory as well.
     pub(crate) volumes: Vec<String>,
@@ -122,7 +123,8 @@ pub(crate) async fn run(
     };
     usage.setup = began.elapsed();
     let started = Instant::now();
-    let mut run = Run::new(&errand, sink, stop);
+    let streams = std::mem::take(&mut errand.streams);
+    let mut run = Run::new(&errand, streams, sink, stop);
     let mut end = Box::pin(run.until_its_end(&mut session)).await;
     if let Some(exited) = run.exited {
         usage.cpu = Duration::from_micros(exited.cpu_us);

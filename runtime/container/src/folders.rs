@@ -99,12 +99,25 @@ impl Folders {
                 Some(Source::Input(_) | Source::Artifact(_)) | None => all.inputs(mount)?,
             }
         }
+        all.own();
+        Ok(all)
+    }
+
+    /// Those of a program that is given nothing.
+    pub(crate) fn none() -> Self {
+        let (bare, copied, private) = (Vec::new(), Vec::new(), Vec::new());
+        let mut none = Self { bare, live: false, copied, private, user: (NOBODY, NOBODY), outputs: None };
+        none.own();
+        none
+    }
+
+    /// What every tool has.
+    fn own(&mut self) {
         for guest in [HOME, SHARED] {
-            if all.is_free(guest) {
-                all.private.push(guest.to_owned());
+            if self.is_free(guest) {
+                self.private.push(guest.to_owned());
             }
         }
-        Ok(all)
     }
 
     /// Whether nothing of ours lies at a place.

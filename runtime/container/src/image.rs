@@ -66,6 +66,10 @@ impl ImageRecord {
 pub(crate) struct Image {
     /// Folders that it wants a volume of its own for.
     pub(crate) volumes: BTreeSet<String>,
+    /// Its environment.
+    pub(crate) env: Vec<String>,
+    /// Where it begins.
+    pub(crate) workdir: String,
 }
 
 impl Engine {
@@ -89,7 +93,7 @@ impl Engine {
             architecture: arch,
             command,
             env: config.env.unwrap_or_default(),
-            workdir: config.working_dir.filter(|dir| dir.starts_with('/')).unwrap_or_else(|| "/".to_owned()),
+            workdir: workdir(config.working_dir),
         };
         // What it says of itself has no bounds of its own.
         ImageRecord::from_bytes(&record.to_bytes())
@@ -108,7 +112,11 @@ impl Engine {
         }
         let config = seen.config.unwrap_or_default();
         let volumes = config.volumes.unwrap_or_default().into_iter().map(|volume| place(&volume));
-        let image = Image { volumes: volumes.collect::<Result<_, _>>()? };
+        let image = Image {
+            volumes: volumes.collect::<Result<_, _>>()?,
+            env: config.env.unwrap_or_default(),
+            workdir: workdir(config.working_dir),
+        };
         known().insert(digest.clone(), image.clone());
         Ok(image)
     }
@@ -136,6 +144,11 @@ impl Engine {
         });
         seen.await?.map_err(|error| unknown(problem(&doing, &error)))
     }
+}
+
+/// Where an image begins.
+fn workdir(named: Option<String>) -> String {
+    named.filter(|dir| dir.starts_with('/')).unwrap_or_else(|| "/".to_owned())
 }
 
 /// What the engine said of an image that it does not have.

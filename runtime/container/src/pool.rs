@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use env_contracts::Problem;
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::containers::Containers;
@@ -97,6 +98,11 @@ impl Pool {
             std::mem::take(&mut state.shelves)
         };
         self.clear(shelves.into_values());
+    }
+
+    /// Does something that ends in a container's being gone: it is waited for.
+    pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.tasks.spawn(work)
     }
 
     /// One of this shape that waits and answers.

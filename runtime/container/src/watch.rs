@@ -1,6 +1,6 @@
 //! What happens from the start of a tool to its end.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use env_contracts::{Code, Problem};
 use glovebox_runtime::Stop;
@@ -9,6 +9,7 @@ use glovebox_supervisor::{DEAD_MAN, Ended, Exited, FrameError, Order, Report, St
 
 use crate::drive::Errand;
 use crate::session::{Over, Session};
+use crate::streams::{Quiet, Streams};
 
 /// How often a supervisor is asked for a sign of life, and how many may stay
 /// unanswered.
@@ -21,13 +22,21 @@ const ENDING: Duration = Duration::from_secs(3);
 
 const _: () = assert!(BEAT.as_secs() * BEATS_MISSED < DEAD_MAN.as_secs(), "whoever is heard is not given up first");
 
+/// Where a tool said something.
+#[derive(Clone, Copy)]
+enum Stream {
+    Out,
+    Err,
+}
+
 /// What happens from the start of the tool to its end.
 pub(crate) struct Run<'a> {
     errand: &'a Errand,
     sink: &'a mut dyn FrameSink,
     stop: &'a Stop,
+    streams: Streams,
     said: u64,
-    heard: Instant,
+    quiet: Quiet,
     /// How it ended, if its supervisor said so.
     pub(crate) exited: Option<Exited>,
     not_started: Option<i32>,
@@ -35,8 +44,9 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn new(errand: &'a Errand, sink: &'a mut dyn FrameSink, stop: &'a Stop) -> Self {
-        Self { errand, sink, stop, said: 0, heard: Instant::now(), exited: None, not_started: None, pongs: 0 }
+    pub(crate) fn new(errand: &'a Errand, streams: Streams, sink: &'a mut dyn FrameSink, stop: &'a Stop) -> Self {
+        let quiet = Quiet::default();
+        Self { errand, sink, stop, streams, said: 0, quiet, exited: None, not_started: None, pongs: 0 }
     }
 
     /// Whether the tool began at all, as far as is known.
@@ -62,16 +72,18 @@ impl<'a> Run<'a> {
         };
         let start =
             Start { argv: self.errand.argv.clone(), env: self.errand.env.clone(), cwd: self.errand.cwd.clone(), watch };
-        let orders = session.orders();
-        let input = self.errand.stdin.clone();
+        let (orders, input, quiet) = (session.orders(), std::mem::take(&mut self.streams.input), self.quiet.clone());
+        let memory = limits.memory.unwrap_or_default().0;
         // Whoever does not read its input holds nobody up.
         let feeding = tokio::spawn(async move {
-            let _ = orders.say(&Order::Start(start)).await
-                && (input.is_empty() || orders.say(&Order::Stdin(&input)).await)
-                && orders.say(&Order::StdinEnd).await;
+            if orders.say(&Order::Start(start)).await {
+                input.feed(&orders, &quiet, memory).await;
+            }
         });
         let end = self.until_something(session).await;
         feeding.abort();
+        // What it says from here on waits for nobody.
+        self.streams.close();
         match end {
             Some(end) => {
                 self.ask_to_end(session).await;
@@ -91,9 +103,13 @@ impl<'a> Run<'a> {
         let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + BEAT, BEAT);
         let (orders, mut asked) = (session.orders(), 0);
         let stop = self.stop.clone();
-        self.heard = Instant::now();
+        self.quiet.stir();
+        // What was asked while nobody took what came before the answer.
+        let mut deaf = 0;
         loop {
-            let idle = limits.idle.map(|idle| idle.0.saturating_sub(self.heard.elapsed()));
+            // The silence of one that is not listened to is not its own.
+            let idle = limits.idle.filter(|_| !self.streams.holds());
+            let idle = idle.map(|idle| idle.0.saturating_sub(self.quiet.lasted()));
             let idle = async {
                 match idle {
                     Some(left) => tokio::time::sleep(left).await,
@@ -106,18 +122,28 @@ impl<'a> Run<'a> {
                 biased;
                 () = stop.requested() => return Some(End::Interrupted),
                 () = &mut wall => return Some(End::TimedOut(Timer::Wall)),
-                () = idle => return Some(End::TimedOut(Timer::Idle)),
+                // It may have been told something since.
+                () = idle => if limits.idle.is_some_and(|idle| self.quiet.lasted() >= idle.0) {
+                    return Some(End::TimedOut(Timer::Idle));
+                },
                 _ = beat.tick() => {
-                    if asked - self.pongs >= BEATS_MISSED {
+                    if asked - self.pongs.max(deaf) >= BEATS_MISSED {
                         return Some(End::Lost("the container's supervisor does not answer any more".into()));
                     }
                     asked += 1;
                     orders.say_at_once(&Order::Ping(asked)).await;
+                    if self.streams.holds() {
+                        deaf = asked;
+                    }
                 }
-                heard = session.hear(|report| self.take(report)) => match heard {
+                heard = self.next(session) => match heard {
                     Ok(()) => {}
                     Err(over) => return self.lost(session, over),
                 },
+            }
+            // All that it said is passed on first.
+            if self.streams.holds() {
+                continue;
             }
             if self.said > limits.output.unwrap_or_default().0 {
                 return Some(End::LimitHit(Limit::Output));
@@ -126,6 +152,17 @@ impl<'a> Run<'a> {
                 return None;
             }
         }
+    }
+
+    /// Passes on what was said; where all is, hears more. So who takes nothing
+    /// is waited for, and in the end the tool is.
+    async fn next(&mut self, session: &mut Session) -> Result<(), Over> {
+        if !self.streams.holds() {
+            return session.hear(|report| self.take(report)).await;
+        }
+        self.streams.pass_on().await;
+        self.quiet.stir();
+        Ok(())
     }
 
     /// The conversation ended before the tool did.
@@ -147,8 +184,8 @@ impl<'a> Run<'a> {
             return Err(FrameError("it goes on after the end"));
         }
         match report {
-            Report::Stdout(bytes) => self.output(bytes, Frame::Stdout),
-            Report::Stderr(bytes) => self.output(bytes, Frame::Stderr),
+            Report::Stdout(bytes) => self.output(bytes, Stream::Out),
+            Report::Stderr(bytes) => self.output(bytes, Stream::Err),
             Report::Exited(exited) => self.exited = Some(exited),
             Report::NotStarted(errno) => self.not_started = Some(errno),
             Report::Pong(number) if number > self.pongs => self.pongs = number,
@@ -157,13 +194,16 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn output<'b>(&mut self, bytes: &'b [u8], frame: impl Fn(&'b [u8]) -> Frame<'b>) {
-        self.heard = Instant::now();
+    fn output(&mut self, bytes: &[u8], stream: Stream) {
+        self.quiet.stir();
         let room = self.errand.limits.output.unwrap_or_default().0.saturating_sub(self.said);
         self.said += bytes.len() as u64;
         let most = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
-        if most > 0 {
-            self.sink.frame(frame(&bytes[..most]));
+        match stream {
+            _ if most == 0 => {}
+            Stream::Out if self.streams.hold(&bytes[..most]) => {}
+            Stream::Out => self.sink.frame(Frame::Stdout(&bytes[..most])),
+            Stream::Err => self.sink.frame(Frame::Stderr(&bytes[..most])),
         }
     }
 

@@ -36,7 +36,8 @@ pub trait Backend: Send + Sync {
     /// a server elsewhere or an agent's own process runs is for none that has
     /// artifacts to run, and an image for none but those that have images.
     fn takes(&self, entry: &ManifestEntry, contract: &Contract) -> bool {
-        !matches!(entry, ManifestEntry::Mcp { .. } | ManifestEntry::Native) && contract.platform.image.is_none()
+        use ManifestEntry::{Mcp, McpStdio, Native};
+        !matches!(entry, Mcp { .. } | McpStdio { .. } | Native) && contract.platform.image.is_none()
     }
 
     /// Makes the artifact ready: compiles or pulls, from a cache if it can.

@@ -354,7 +354,10 @@ fn entry(entry: ManifestEntry, name: String) -> Entry {
         ManifestEntry::Tool { name: own } => Entry::Tool { name: own.unwrap_or(name) },
         // They have no component: nothing plans a run of them here, and no tool
         // of this name answers.
-        ManifestEntry::Decision | ManifestEntry::Native | ManifestEntry::Mcp { .. } => Entry::Tool { name },
+        ManifestEntry::Decision
+        | ManifestEntry::Native
+        | ManifestEntry::Mcp { .. }
+        | ManifestEntry::McpStdio { .. } => Entry::Tool { name },
         ManifestEntry::Export { interface, function } => Entry::Export { interface, function },
         ManifestEntry::Command { argv, stdin, env, .. } => Entry::Command {
             argv: if argv.is_empty() { vec![name] } else { argv },

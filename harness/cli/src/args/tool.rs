@@ -13,9 +13,9 @@ pub(crate) enum ToolCommand {
     /// component exports with types of its own. A server's tools are registered
     /// as it describes them now; what it says otherwise later is asked about.
     #[command(
-        after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter\n  glovebox tool add ./calc.wasm --export add --name calc.add\n  glovebox tool add --image debian:12 --manifest tool.toml\n  glovebox tool add --mcp-http https://mcp.example.com/mcp --name example --bearer-file token.txt"
+        after_help = "Examples:\n  glovebox tool add ./count.wasm --manifest tool.toml\n  glovebox tool add ./jq.wasm --name jq.filter\n  glovebox tool add ./calc.wasm --export add --name calc.add\n  glovebox tool add --image debian:12 --manifest tool.toml\n  glovebox tool add --mcp-stdio --image my/notes:1 --limits memory=256MiB -- python3 /srv/notes.py\n  glovebox tool add --mcp-http https://mcp.example.com/mcp --name example --bearer-file token.txt"
     )]
-    Add(ToolAddArgs),
+    Add(Box<ToolAddArgs>),
     /// List what is registered.
     #[command(after_help = "Examples:\n  glovebox tool list\n  glovebox tool list --json")]
     List {
@@ -83,8 +83,9 @@ pub(crate) struct ToolAddArgs {
     )]
     pub(crate) file: Option<PathBuf>,
     /// A container image that the engine has: a tag or an id. It is registered
-    /// under its digest; the tag is not followed again.
-    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["mcp_http", "mcp_stdio", "export"])]
+    /// under its digest; the tag is not followed again. With --mcp-stdio, the
+    /// one that the server runs in.
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["mcp_http", "export"])]
     pub(crate) image: Option<String>,
     /// The endpoint of an MCP server that speaks Streamable HTTP. All that it
     /// offers is registered.
@@ -94,10 +95,20 @@ pub(crate) struct ToolAddArgs {
         conflicts_with_all = ["mcp_stdio", "manifest", "version", "stdin", "export"]
     )]
     pub(crate) mcp_http: Option<String>,
-    /// A program that speaks MCP on standard input and output. Refused until
-    /// there is something to shut it in.
-    #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true)]
-    pub(crate) mcp_stdio: Vec<String>,
+    /// COMMAND is a program in the image that speaks MCP on standard input and
+    /// output. All that it offers is registered; each call runs it in a
+    /// container of its own.
+    #[arg(long, requires = "command", conflicts_with_all = ["manifest", "version", "stdin", "export"])]
+    pub(crate) mcp_stdio: bool,
+    /// What the server may use: wall, idle, cpu (time); cpus, pids; memory,
+    /// storage, output (bytes); inodes. Repeat it, or separate them by commas.
+    /// What is not named is the ceiling's.
+    #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',', requires = "mcp_stdio")]
+    pub(crate) limits: Vec<String>,
+    /// A variable of the server's environment. It stands in the manifest: put no
+    /// secret in it. Repeat it for more.
+    #[arg(long, value_name = "NAME=VALUE", requires = "mcp_stdio")]
+    pub(crate) env: Vec<String>,
     /// A file with headers that are sent along to the server, each a line
     /// `NAME: VALUE`. Nobody else may be able to read it.
     #[arg(long, value_name = "FILE", requires = "mcp_http")]
@@ -128,6 +139,9 @@ pub(crate) struct ToolAddArgs {
     /// INTERFACE#FUNCTION. Repeat it for more.
     #[arg(long, value_name = "FUNCTION", conflicts_with = "manifest")]
     pub(crate) export: Vec<String>,
+    /// The server's program and its arguments, after `--`.
+    #[arg(last = true, value_name = "COMMAND", requires = "mcp_stdio")]
+    pub(crate) command: Vec<String>,
 }
 
 /// What a command reads on standard input.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use env_contracts::{
-    Access, ActionRequest, CapabilityName, Code, Contract, DeclaredEffects, Id, Limits, Manifest, ManifestEntry,
+    Access, ActionRequest, CapabilityName, Code, Contract, DeclaredEffects, Id, Manifest, ManifestEntry,
     ManifestSchema, Mount, Name, Os, Problem, ResultFormat, Source, Stdin, Version,
 };
 use glovebox_container::ImageRecord;
@@ -21,7 +21,7 @@ use glovebox_runtime::Stop;
 use glovebox_runtime::job::Frame;
 use serde_json::{Value, json};
 
-use super::{arguments, asking, files, printed, run};
+use super::{arguments, asking, files, limits, printed, run};
 use crate::args::{AskMode, ContextArgs, ExecArgs};
 use crate::config::Config;
 use crate::places::Places;
@@ -153,7 +153,7 @@ fn manifest(args: &ExecArgs, image: &ImageRecord) -> Result<Manifest, Problem> {
     if !args.input.is_empty() {
         filesystem.push(mount("/inputs", Source::Input(None), Access::Read)?);
     }
-    let mut contract = Contract { filesystem, limits: limits(args)?, ..Contract::default() };
+    let mut contract = Contract { filesystem, limits: limits::of(&args.limits)?, ..Contract::default() };
     contract.platform.os = Some(Os::Linux);
     contract.platform.image = Some(image.image.clone());
     contract.platform.runtime = args.runtime.as_deref().map(|name| name.parse().map_err(usage)).transpose()?;
@@ -202,25 +202,6 @@ fn manifest(args: &ExecArgs, image: &ImageRecord) -> Result<Manifest, Problem> {
     };
     manifest.validate().map_err(|error| Problem::of(&error))?;
     Ok(manifest)
-}
-
-/// What it may use; the ceiling's, where nothing is said.
-fn limits(args: &ExecArgs) -> Result<Limits, Problem> {
-    let mut all: BTreeMap<&str, &str> = BTreeMap::new();
-    for limit in &args.limits {
-        let (name, value) = arguments::pair("--limits", limit)?;
-        all.insert(name, value);
-    }
-    // Numbers are numbers, everything else is text with a unit.
-    let value = |text: &str| text.parse::<i64>().map_or_else(|_| toml::Value::from(text), toml::Value::from);
-    let table: toml::Table = all
-        .into_iter()
-        .map(|(name, text)| (name.to_owned(), if name == "cpus" { text.into() } else { value(text) }))
-        .collect();
-    toml::Value::Table(table).try_into().map_err(|error: toml::de::Error| {
-        Problem::new(Code::Usage, format!("--limits: {}", error.message()))
-            .with_help("write `--limits wall=5m,memory=512MiB,pids=100`; the names are those of `limits` in a contract")
-    })
 }
 
 /// The tool, as this process has it: for as long as it lives.

@@ -19,6 +19,7 @@ pub(crate) mod files;
 pub(crate) mod gc;
 pub(crate) mod grants;
 pub(crate) mod hook;
+mod limits;
 pub(crate) mod mcp;
 pub(crate) mod permission;
 pub(crate) mod policy;

@@ -7,7 +7,7 @@ use crate::support::{House, Ran};
 
 /// The images that `cargo xtask images build` makes.
 pub(crate) const MINIMAL: &str = "glovebox/minimal:1";
-const PYTHON: &str = "glovebox/python:1";
+pub(crate) const PYTHON: &str = "glovebox/python:1";
 
 /// Whether there is an engine with our images; where not, that is said.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
@@ -27,7 +27,7 @@ fn docker(args: &[&str]) -> String {
 }
 
 /// The containers of a house that are there.
-fn containers(house: &House) -> Vec<String> {
+pub(crate) fn containers(house: &House) -> Vec<String> {
     let id = fs_err::read_to_string(house.state().join("containers/installation")).unwrap();
     let label = format!("label=dev.glovebox.installation={id}");
     docker(&["ps", "--all", "--quiet", "--filter", &label]).lines().map(str::to_owned).collect()

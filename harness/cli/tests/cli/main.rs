@@ -30,6 +30,7 @@ mod repeat;
 mod same_user;
 mod serve;
 mod served;
+mod stdio;
 mod stopping;
 mod support;
 mod tasks;

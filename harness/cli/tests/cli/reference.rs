@@ -28,7 +28,7 @@ const EXITS: &[(u8, &str)] = &[
         "origin-refused route-unknown method-unknown body-too-large body-too-slow media-type-unsupported output-elsewhere",
     ),
     (2, "webhook-conflict webhook-failed webhook-secret webhook-target webhook-unknown webhooks-invalid"),
-    (2, "upstream-address upstream-header upstream-invalid"),
+    (2, "upstream-address upstream-header upstream-invalid upstream-program"),
     (2, "image-command image-invalid image-unknown"),
     (10, "partial"),
     (11, "unknown"),

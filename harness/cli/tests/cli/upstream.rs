@@ -53,13 +53,10 @@ fn the_tools_of_another_server_are_called_through_the_ceiling() {
     assert_eq!(ran.json()["outcome"]["code"], "upstream-unreachable", "{}", ran.stdout);
 }
 
-/// What would run here with all rights, and what leads nowhere that may be
-/// called, is refused with a way out.
+/// What leads nowhere that may be called is refused with a way out.
 #[test]
-fn what_can_t_be_shut_in_or_reached_is_refused() {
+fn what_can_t_be_reached_is_refused() {
     let house = House::cold();
-    let stdio = ["tool", "add", "--mcp-stdio", "npx", "-y", "server"];
-    house.refuses(&stdio, 55, "isolation-unavailable", &["`npx`", "--mcp-http"]);
     for url in ["http://mcp.example.com/mcp", "http://169.254.169.254/mcp", "ftp://mcp.example.com"] {
         house.refuses(&["tool", "add", "--mcp-http", url], 2, "upstream-address", &[]);
     }

@@ -5,17 +5,14 @@
 use std::collections::BTreeMap;
 
 use env_contracts::text::{escaped, escaped_line};
-use env_contracts::{
-    Access, ByteSize, CapabilityName, Code, Contract, DeclaredEffects, Digest, Egress, Limits, MAX_NAME, Manifest,
-    ManifestEntry, ManifestSchema, Mount, Network, Problem, Source, Tls, Version,
-};
+use env_contracts::{CapabilityName, DeclaredEffects, Digest, MAX_NAME, Manifest, ManifestSchema, Problem, Version};
 use glovebox_plane::Tool as Registered;
 use glovebox_runtime::ArtifactBytes;
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 
-use super::Server;
 use super::pinned::Pinned;
+use super::place::Place;
 
 /// What a manifest's title and description have at most.
 const TITLE_MAX: usize = 128;
@@ -66,7 +63,7 @@ impl Adoption {
     ///
     /// # Errors
     /// `upstream-address` for what is no address.
-    pub(super) fn of(server: &Server, prefix: &CapabilityName, listed: &[Tool]) -> Result<Self, Problem> {
+    pub(super) fn of(place: &Place, prefix: &CapabilityName, listed: &[Tool]) -> Result<Self, Problem> {
         let mut named: BTreeMap<String, Vec<&Tool>> = BTreeMap::new();
         let mut left_out = Vec::new();
         for tool in listed {
@@ -82,7 +79,7 @@ impl Adoption {
                 left_out.extend(same.into_iter().map(|tool| out(tool, &why)));
                 continue;
             };
-            match adopted(server, &name, tool) {
+            match adopted(place, &name, tool) {
                 Ok(adopted) => tools.push(adopted),
                 Err(why) => left_out.push(out(tool, &why)),
             }
@@ -107,12 +104,12 @@ fn name(prefix: &CapabilityName, tool: &str) -> Option<String> {
     Some(format!("{cut}-{}", &hash.as_str()[..HASH]))
 }
 
-fn adopted(server: &Server, name: &str, tool: &Tool) -> Result<Adopted, String> {
-    let pinned = Pinned::of(&server.url, tool);
+fn adopted(place: &Place, name: &str, tool: &Tool) -> Result<Adopted, String> {
+    let pinned = Pinned::of(place, tool);
     let bytes = pinned.bytes().map_err(|problem| problem.message)?;
-    let host = server.host().map_err(|problem| problem.message)?;
+    let at = place.at().map_err(|problem| problem.message)?;
     let words = tool.description.as_deref().unwrap_or("It says nothing.");
-    let own = format!("A tool of the MCP server at {host}, which describes it so: ");
+    let own = format!("A tool of the MCP server {at}, which describes it so: ");
     let title = escaped_line(tool.title.as_deref().unwrap_or(&tool.name));
     let title = if title.trim().is_empty() { tool.name.to_string() } else { title };
     let manifest = Manifest {
@@ -129,7 +126,7 @@ fn adopted(server: &Server, name: &str, tool: &Tool) -> Result<Adopted, String> 
         owner: None,
         requires: Vec::new(),
         rate: None,
-        entry: server.entry(&tool.name),
+        entry: place.entry(&tool.name),
         effects: DeclaredEffects::default(),
         input: schema(&pinned.input).map_err(|why| format!("the schema of its arguments {why}"))?,
         output: pinned
@@ -140,7 +137,7 @@ fn adopted(server: &Server, name: &str, tool: &Tool) -> Result<Adopted, String> 
             .map_err(|why| format!("the schema of its result {why}"))?,
         errors: Vec::new(),
         examples: Vec::new(),
-        contract: contract(server).map_err(|problem| problem.message)?,
+        contract: place.contract().map_err(|problem| problem.message)?,
     };
     manifest.validate().map_err(|error| error.to_string())?;
     // The schemas' bounds: size, depth, `$ref`, patterns, work.
@@ -202,50 +199,14 @@ fn visible(text: &str) -> Result<String, String> {
     }
 }
 
-/// What such a tool may do: reach its server. What it answers with may become
-/// artifacts.
-fn contract(server: &Server) -> Result<Contract, Problem> {
-    let (host, port) = server.place()?;
-    let wrong = |why: String| Problem::new(Code::UpstreamAddress, why);
-    let outputs =
-        Mount { guest: "/outputs".parse().map_err(wrong)?, source: Source::Outputs, access: Access::Write, hide: None };
-    let egress = Egress {
-        host: host.parse().map_err(wrong)?,
-        ports: vec![port],
-        methods: None,
-        paths: None,
-        max: Some(ByteSize(MAX_PASSING)),
-        connections: Some(CONNECTIONS),
-        tls: Tls::Tunnel,
-    };
-    Ok(Contract {
-        filesystem: vec![outputs],
-        network: Network { egress: vec![egress], ingress: Vec::new() },
-        // What the answer needs in memory; nothing else is run.
-        limits: Limits { memory: Some(ByteSize(4 * MAX_ANSWER)), ..Limits::default() },
-        ..Contract::default()
-    })
-}
-
-impl Server {
-    fn entry(&self, tool: &str) -> ManifestEntry {
-        let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        ManifestEntry::Mcp {
-            url: self.url.clone(),
-            tool: tool.to_owned(),
-            header_file: path(&self.header_file),
-            bearer_file: path(&self.bearer_file),
-            private: self.private,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use env_contracts::ManifestEntry;
     use serde_json::json;
 
+    use super::super::{Program, Server};
     use super::*;
 
     fn tool(name: &str, description: &str, input: Value) -> Tool {
@@ -255,7 +216,7 @@ mod tests {
 
     fn adopt(tools: &[Tool]) -> Adoption {
         let server = Server { url: "https://mcp.example.com/mcp".into(), ..Server::default() };
-        Adoption::of(&server, &"ex".parse().unwrap(), tools).unwrap()
+        Adoption::of(&Place::Elsewhere(server), &"ex".parse().unwrap(), tools).unwrap()
     }
 
     #[test]
@@ -318,5 +279,36 @@ mod tests {
         assert!(manifest.input["properties"]["note"].get("default").is_none());
         assert_eq!(manifest.input["properties"]["path"], json!({ "type": "string" }), "it names no folder of ours");
         assert_eq!(glovebox_runtime::derived_effects(&manifest.contract), env_contracts::DerivedEffects::External);
+    }
+
+    /// What runs here has nothing but its image, and is named with it.
+    #[test]
+    fn a_program_s_tools_reach_nothing() {
+        let program = Program {
+            image: Digest::of(b"image"),
+            runtime: None,
+            command: ["notes", "\u{1b}[2J"].map(str::to_owned).to_vec(),
+            env: [("A".to_owned(), "b".to_owned())].into(),
+            limits: env_contracts::Limits { pids: Some(9), ..env_contracts::Limits::default() },
+        };
+        let tools = [tool("send_note", "d", json!({ "type": "object" }))];
+        let adopted = Adoption::of(&Place::Here(program.clone()), &"ex".parse().unwrap(), &tools).unwrap();
+        let [Adopted { manifest, pinned }] = &adopted.tools[..] else { panic!("{:?}", adopted.left_out) };
+        assert_eq!(glovebox_runtime::derived_effects(&manifest.contract), env_contracts::DerivedEffects::None);
+        let (image, pids) = (&manifest.contract.platform.image, manifest.contract.limits.pids);
+        assert_eq!((image, pids), (&Some(program.image.clone()), Some(9)));
+        assert!(manifest.contract.network.egress.is_empty());
+        assert!(manifest.description.contains("run as `notes \\u{1b}[2J` in image "), "{}", manifest.description);
+        assert_eq!(Program::of(&manifest.entry, &manifest.contract), Some((program.clone(), "send_note")));
+        // Another command, image or environment is another tool.
+        let others = [
+            Program { image: Digest::of(b"other"), ..program.clone() },
+            Program { command: vec!["notes".to_owned()], ..program.clone() },
+            Program { env: [].into(), ..program },
+        ];
+        for other in others {
+            let other = Adoption::of(&Place::Here(other), &"ex".parse().unwrap(), &tools).unwrap();
+            assert_ne!(other.tools[0].pinned, *pinned);
+        }
     }
 }

@@ -1,14 +1,11 @@
 //! A connection to a server: opened, asked what there is, closed.
 
-use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
-use std::str::FromStr as _;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use env_contracts::text::escaped_line;
 use env_contracts::{Code, Problem};
-use http::{HeaderName, HeaderValue};
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientConfig, Implementation, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, Tool,
@@ -20,14 +17,21 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::NeverRetry;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
-use super::wire::{Fault, Wire};
+use super::headers::headers;
+use super::pipe::Pipe;
+use super::program::Silent;
+use super::wire::{Fault, Faults, Wire};
 use super::{Outside, Server};
 
 /// How long it may take to open a connection and to list what there is: an
 /// action waits for it before it is decided on.
-const OPENING: Duration = Duration::from_secs(20);
+pub(super) const OPENING: Duration = Duration::from_secs(20);
+
+/// The same for a program, with what it may take to make a container for it.
+const STARTING: Duration = Duration::from_secs(120);
 
 /// Pages of a list, and tools in all: more is no list of tools that an operator
 /// would read.
@@ -46,15 +50,12 @@ const WORDS: usize = 300;
 /// Reports of progress that wait to be passed on: what is slower is left out.
 const QUEUE: usize = 16;
 
-/// Headers that say where a message belongs, and so are not an operator's to
-/// choose.
-const RESERVED: [&str; 6] = ["host", "content-length", "content-type", "accept", "connection", "transfer-encoding"];
-
 /// An open connection.
 pub(super) struct Connection {
     service: RunningService<RoleClient, Listener>,
-    wire: Wire,
-    host: String,
+    faults: Faults,
+    /// What stands after "the MCP server".
+    at: String,
 }
 
 /// Hears what a server says meanwhile. It is asked for nothing: what it wants
@@ -88,7 +89,7 @@ impl Connection {
     /// `upstream-address`, `upstream-header`, `upstream-unreachable`,
     /// `upstream-invalid`.
     pub(super) async fn open(server: &Server, most: u64, total: u64, outside: &dyn Outside) -> Result<Self, Problem> {
-        let host = server.host()?;
+        let at = format!("at {}", server.host()?);
         let wire = Wire::new(outside.client(&server.url, server.private)?, total);
         let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str())
             // One call, one connection: nothing is sent again by itself.
@@ -100,16 +101,36 @@ impl Connection {
             .max_error_response_size(WORDS);
         config.retry_config = Arc::new(NeverRetry::default());
         let transport = StreamableHttpClientTransport::with_client(wire.clone(), config);
-        let lifecycle = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version: Some(ProtocolVersion::V_2025_11_25),
-        };
-        let serving = Box::pin(Listener::default().serve_with_lifecycle(transport, lifecycle));
+        let serving = Box::pin(Listener::default().serve_with_lifecycle(transport, lifecycle()));
+        let faults = wire.faults();
         match tokio::time::timeout(OPENING, serving).await {
-            Ok(Ok(service)) => Ok(Self { service, wire, host }),
-            Ok(Err(error)) => Err(unopened(&host, wire.fault(), &error)),
-            Err(_) => Err(slow(&host)),
+            Ok(Ok(service)) => Ok(Self { service, faults, at }),
+            Ok(Err(error)) => Err(unopened(&at, faults.first(), &error)),
+            Err(_) => Err(slow(&at)),
         }
+    }
+
+    /// Opens one to a program over its standard streams, where an answer may
+    /// have so many bytes. It may not have begun yet.
+    ///
+    /// # Errors
+    /// [`Silent`]: what it means is not known before it is known what became of
+    /// the program.
+    pub(super) async fn over(
+        said: impl AsyncRead + Send + Unpin + 'static,
+        told: impl AsyncWrite + Send + Unpin + 'static,
+        at: &str,
+        most: usize,
+    ) -> Result<Self, Silent> {
+        let faults = Faults::default();
+        let pipe = Pipe::new(said, told, most, faults.clone());
+        let serving = Box::pin(Listener::default().serve_with_lifecycle(pipe, lifecycle()));
+        let problem = match tokio::time::timeout(STARTING, serving).await {
+            Ok(Ok(service)) => return Ok(Self { service, faults, at: at.to_owned() }),
+            Ok(Err(error)) => unopened(at, faults.first(), &error),
+            Err(_) => slow(at),
+        };
+        Err(Silent { fault: faults.first(), problem })
     }
 
     /// All that the server lists.
@@ -118,7 +139,7 @@ impl Connection {
     /// As of [`Connection::open`].
     pub(super) async fn tools(&self) -> Result<Vec<Tool>, Problem> {
         let listed = tokio::time::timeout(OPENING, self.pages()).await;
-        listed.unwrap_or_else(|_| Err(slow(&self.host)))
+        listed.unwrap_or_else(|_| Err(slow(&self.at)))
     }
 
     async fn pages(&self) -> Result<Vec<Tool>, Problem> {
@@ -150,12 +171,12 @@ impl Connection {
 
     /// What went wrong on the way since then.
     pub(super) fn fault(&self) -> Option<Fault> {
-        self.wire.fault()
+        self.faults.first()
     }
 
-    /// The server's name.
-    pub(super) fn host(&self) -> &str {
-        &self.host
+    /// What tells the server from others: what stands after "the MCP server".
+    pub(super) fn at(&self) -> &str {
+        &self.at
     }
 
     /// What the server reports of its progress from now on.
@@ -171,91 +192,69 @@ impl Connection {
     }
 
     fn invalid(&self, what: &str) -> Problem {
-        Problem::new(Code::UpstreamInvalid, format!("the MCP server at {} {what}", self.host))
+        Problem::new(Code::UpstreamInvalid, format!("the MCP server {} {what}", self.at))
     }
 
     fn failed(&self, error: &ServiceError, what: &str) -> Problem {
         match error {
             ServiceError::McpError(error) => self.invalid(&format!("did not {what}: {}", words(&error.message))),
-            error => of_fault(&self.host, self.fault(), &error.to_string()),
+            error => of_fault(&self.at, self.fault(), &error.to_string()),
         }
     }
 }
 
-/// What is sent along with every request.
-fn headers(server: &Server, outside: &dyn Outside) -> Result<HashMap<HeaderName, HeaderValue>, Problem> {
-    let mut headers = HashMap::new();
-    // Never with what was read: it is a secret.
-    let wrong = |path: &Path, why: &str| Problem::new(Code::UpstreamHeader, format!("`{}`: {why}", path.display()));
-    let value = |path: &Path, text: &str| {
-        let mut value = HeaderValue::from_str(text).map_err(|_| wrong(path, "a value holds what no header can"))?;
-        value.set_sensitive(true);
-        Ok::<_, Problem>(value)
-    };
-    if let Some(path) = &server.bearer_file {
-        let text = outside.secret(path)?;
-        let token = text.trim();
-        if token.is_empty() || token.contains(char::is_whitespace) {
-            return Err(wrong(path, "a token is one word"));
-        }
-        headers.insert(http::header::AUTHORIZATION, value(path, &format!("Bearer {token}"))?);
+/// The newest way to speak first, and the one before where it is not known.
+fn lifecycle() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::V_2025_11_25),
     }
-    if let Some(path) = &server.header_file {
-        let text = outside.secret(path)?;
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let (name, content) = line.split_once(':').ok_or_else(|| wrong(path, "a line is not `NAME: VALUE`"))?;
-            let name = HeaderName::from_str(name.trim()).map_err(|_| wrong(path, "a name is none of a header"))?;
-            let ours = RESERVED.contains(&name.as_str()) || name.as_str().starts_with("mcp-");
-            if ours || headers.insert(name, value(path, content.trim())?).is_some() {
-                return Err(wrong(path, "a header stands there twice, or is one that the protocol sets"));
-            }
-        }
-    }
-    Ok(headers)
 }
 
-fn unopened(host: &str, fault: Option<Fault>, error: &ClientInitializeError) -> Problem {
+fn unopened(at: &str, fault: Option<Fault>, error: &ClientInitializeError) -> Problem {
     match error {
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let versions: Vec<&str> = server_supported.iter().map(ProtocolVersion::as_str).take(8).collect();
             let versions = words(&versions.join(", "));
-            let message = format!("the MCP server at {host} speaks no revision that is spoken here: {versions}");
+            let message = format!("the MCP server {at} speaks no revision that is spoken here: {versions}");
             Problem::new(Code::UpstreamInvalid, message)
         }
         ClientInitializeError::JsonRpcError(error) => {
-            let message = format!("the MCP server at {host} refused to begin: {}", words(&error.message));
+            let message = format!("the MCP server {at} refused to begin: {}", words(&error.message));
             Problem::new(Code::UpstreamInvalid, message)
         }
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => unopened(host, fault, fallback),
-        error => of_fault(host, fault, &error.to_string()),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => unopened(at, fault, fallback),
+        error => of_fault(at, fault, &error.to_string()),
     }
 }
 
 /// What became of a request that has no answer, before anything was called.
-fn of_fault(host: &str, fault: Option<Fault>, otherwise: &str) -> Problem {
+fn of_fault(at: &str, fault: Option<Fault>, otherwise: &str) -> Problem {
     match fault {
-        Some(Fault::NotSent(why)) => Problem::new(
-            Code::UpstreamUnreachable,
-            format!("the MCP server at {host} can't be reached: {}", words(&why)),
-        ),
+        Some(Fault::NotSent(why)) => {
+            Problem::new(Code::UpstreamUnreachable, format!("the MCP server {at} can't be reached: {}", words(&why)))
+        }
         Some(Fault::NotTaken(why)) => {
-            Problem::new(Code::UpstreamUnreachable, format!("the MCP server at {host} took nothing: {}", words(&why)))
+            Problem::new(Code::UpstreamUnreachable, format!("the MCP server {at} took nothing: {}", words(&why)))
         }
         Some(Fault::TooMuch) => {
-            Problem::new(Code::UpstreamInvalid, format!("the MCP server at {host} says more than is listened to"))
+            Problem::new(Code::UpstreamInvalid, format!("the MCP server {at} says more than is listened to"))
         }
+        Some(Fault::Wrong(why)) => wrong(at, &why),
         Some(Fault::Broken(why)) => {
-            Problem::new(Code::UpstreamUnreachable, format!("the MCP server at {host} gave no answer: {}", words(&why)))
+            Problem::new(Code::UpstreamUnreachable, format!("the MCP server {at} gave no answer: {}", words(&why)))
         }
-        None => {
-            let message = format!("the MCP server at {host} does not keep to the protocol: {}", words(otherwise));
-            Problem::new(Code::UpstreamInvalid, message)
-        }
+        None => wrong(at, otherwise),
     }
 }
 
-fn slow(host: &str) -> Problem {
-    let message = format!("the MCP server at {host} gave no answer within {} s", OPENING.as_secs());
+fn wrong(at: &str, why: &str) -> Problem {
+    let message = format!("the MCP server {at} does not keep to the protocol: {}", words(why));
+    Problem::new(Code::UpstreamInvalid, message)
+}
+
+fn slow(at: &str) -> Problem {
+    let message = format!("the MCP server {at} gave no answer within {} s", OPENING.as_secs());
     Problem::new(Code::UpstreamUnreachable, message)
 }
 
@@ -265,6 +264,6 @@ pub(super) fn words(text: &str) -> String {
     format!("{}{}", escaped_line(cut), if cut.len() < text.len() { " …" } else { "" })
 }
 
-fn bytes(most: u64) -> usize {
+pub(super) fn bytes(most: u64) -> usize {
     usize::try_from(most).unwrap_or(usize::MAX)
 }

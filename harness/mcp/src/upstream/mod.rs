@@ -7,17 +7,29 @@
 //! Nothing of a server runs here, and what it does where it runs nobody here
 //! sees: every such tool has external effects, and what it answers is a
 //! stranger's word.
+//!
+//! A server that speaks over its standard streams runs here, but not by this
+//! crate: somebody who has containers brings [`Programs`]. [`look_inside`] and
+//! [`ProgramBackend`] are the same for these.
 
 mod adopt;
 mod answer;
 mod backend;
+mod calling;
 mod connection;
 mod enforce;
+mod headers;
+mod inside;
 mod pinned;
+mod pipe;
+mod place;
+mod program;
 mod wire;
 
 pub use adopt::{Adopted, Adoption};
 pub use backend::UpstreamBackend;
+pub use inside::ProgramBackend;
+pub use program::{Life, Program, Programs, Running, compare as compare_inside, look as look_inside};
 
 use std::path::{Path, PathBuf};
 
@@ -28,6 +40,7 @@ use zeroize::Zeroizing;
 
 use connection::Connection;
 use pinned::Pinned;
+use place::{Place, drift};
 
 /// A server, as an operator names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,7 +119,7 @@ pub async fn look(server: &Server, prefix: &CapabilityName, outside: &dyn Outsid
     let connection = Connection::open(server, adopt::MAX_ANSWER, adopt::MAX_PASSING, outside).await?;
     let listed = connection.tools().await;
     connection.close().await;
-    Adoption::of(server, prefix, &listed?)
+    Adoption::of(&Place::Elsewhere(server.clone()), prefix, &listed?)
 }
 
 /// Whether a server says of a registered tool what it said then; `None` where
@@ -126,7 +139,7 @@ pub async fn compare(
     let connection = Connection::open(&server, adopt::MAX_ANSWER, adopt::MAX_PASSING, outside).await?;
     let listed = connection.tools().await;
     connection.close().await;
-    drift(&server, tool, &pinned, digest, &listed?)
+    drift(&Place::Elsewhere(server), tool, &pinned, digest, &listed?)
 }
 
 /// What a server claims of the effects of a registered tool, escaped. It
@@ -136,31 +149,4 @@ pub async fn compare(
 /// `state-unavailable` where what was registered is not what it was.
 pub fn claims(artifact: &[u8], digest: &Digest) -> Result<Vec<String>, Problem> {
     Ok(Pinned::read(artifact, digest)?.claims())
-}
-
-/// How what a server lists differs from what was registered.
-fn drift(
-    server: &Server,
-    tool: &str,
-    pinned: &Pinned,
-    digest: &Digest,
-    listed: &[rmcp::model::Tool],
-) -> Result<Option<Drifted>, Problem> {
-    let mut same = listed.iter().filter(|known| known.name == tool);
-    let (Some(found), None) = (same.next(), same.next()) else {
-        let times = if listed.iter().any(|known| known.name == tool) { "more than once" } else { "no more" };
-        let message = format!("the MCP server at {} lists `{}` {times}", server.host()?, escaped_line(tool));
-        return Err(Problem::new(Code::UpstreamInvalid, message)
-            .with_help("add the server again to register what it has now, or remove the tool"));
-    };
-    let now = Pinned::of(&server.url, found);
-    let sha256 = Digest::of(&now.bytes()?);
-    if sha256 == *digest {
-        return Ok(None);
-    }
-    let mut changed = pinned.changed(&now);
-    if changed.is_empty() {
-        changed.push("its server says something else of it than was registered".to_owned());
-    }
-    Ok(Some(Drifted { sha256, changed }))
 }

@@ -1,12 +1,17 @@
 //! What a server said of a tool when it was registered, as one document: its
 //! digest is the artifact's, and what the server says later is held against it.
 
+use std::collections::BTreeMap;
+
 use env_contracts::canon::Canonical;
 use env_contracts::text::escaped_line;
 use env_contracts::{Code, Digest, Problem};
 use rmcp::model::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::place::Place;
+use super::program::Program;
 
 /// What of a text or a schema is shown of a change, in bytes: what is cut off
 /// is counted, and the digest stands for it.
@@ -24,8 +29,12 @@ enum PinnedSchema {
 #[serde(deny_unknown_fields)]
 pub(super) struct Pinned {
     schema: PinnedSchema,
-    /// The server's endpoint.
-    pub(super) url: String,
+    /// The endpoint of a server elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// The program that is the server, where it runs here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    program: Option<PinnedProgram>,
     /// The tool's name there.
     pub(super) tool: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,12 +48,33 @@ pub(super) struct Pinned {
     pub(super) annotations: Option<Value>,
 }
 
+/// All that makes a server that runs here the one that it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PinnedProgram {
+    image: Digest,
+    command: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
+}
+
+impl PinnedProgram {
+    fn of(program: &Program) -> Self {
+        Self { image: program.image.clone(), command: program.command.clone(), env: program.env.clone() }
+    }
+}
+
 impl Pinned {
     /// Of what a server lists.
-    pub(super) fn of(url: &str, tool: &Tool) -> Self {
+    pub(super) fn of(place: &Place, tool: &Tool) -> Self {
+        let (url, program) = match place {
+            Place::Elsewhere(server) => (Some(server.url.clone()), None),
+            Place::Here(program) => (None, Some(PinnedProgram::of(program))),
+        };
         Self {
             schema: PinnedSchema::V1,
-            url: url.to_owned(),
+            url,
+            program,
             tool: tool.name.to_string(),
             title: tool.title.clone(),
             description: tool.description.as_ref().map(ToString::to_string),
@@ -54,13 +84,22 @@ impl Pinned {
         }
     }
 
+    /// Whether it is of this tool of this server.
+    pub(super) fn is_of(&self, place: &Place, tool: &str) -> bool {
+        let same = match place {
+            Place::Elsewhere(server) => self.url.as_ref() == Some(&server.url) && self.program.is_none(),
+            Place::Here(program) => self.program == Some(PinnedProgram::of(program)) && self.url.is_none(),
+        };
+        same && self.tool == tool
+    }
+
     /// The document. Whoever writes the same in another order writes the same.
     ///
     /// # Errors
     /// `upstream-invalid` for what is too deep or too large.
     pub(super) fn bytes(&self) -> Result<Vec<u8>, Problem> {
         let wrong = |why: String| {
-            let message = format!("what `{}` says of `{}` can't be kept: {why}", self.url, escaped_line(&self.tool));
+            let message = format!("what an MCP server says of `{}` can't be kept: {why}", escaped_line(&self.tool));
             Problem::new(Code::UpstreamInvalid, message)
         };
         let value = serde_json::to_value(self).map_err(|error| wrong(error.to_string()))?;
@@ -137,6 +176,8 @@ mod tests {
     fn stored_forms() {
         let v1 = include_str!("../../golden/upstream.v1.json").trim_end();
         assert_eq!(pinned().bytes().unwrap(), v1.as_bytes());
+        let program = include_str!("../../golden/upstream.program.v1.json").trim_end();
+        assert_eq!(serde_json::from_str::<Pinned>(program).unwrap().bytes().unwrap(), program.as_bytes());
         let read = |digest| Pinned::read(v1.as_bytes(), &digest);
         assert_eq!(read(Digest::of(v1.as_bytes())).unwrap(), pinned());
         assert_eq!(read(Digest::of(b"other")).unwrap_err().code, Code::StateUnavailable);

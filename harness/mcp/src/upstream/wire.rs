@@ -24,6 +24,25 @@ pub(super) enum Fault {
     TooMuch,
     /// It was sent, and then something broke.
     Broken(String),
+    /// What came is not what the protocol has at this place.
+    Wrong(String),
+}
+
+/// What failed first, which is what counts: others follow from it. Cloning
+/// shares it.
+#[derive(Clone, Default)]
+pub(super) struct Faults(Arc<Mutex<Option<Fault>>>);
+
+impl Faults {
+    /// What failed first.
+    pub(super) fn first(&self) -> Option<Fault> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Something failed.
+    pub(super) fn note(&self, fault: Fault) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+    }
 }
 
 /// A client that counts and remembers. Cloning shares both.
@@ -36,7 +55,7 @@ pub(super) struct Wire {
 struct Shared {
     /// Bytes that may still pass, in both directions.
     left: AtomicU64,
-    fault: Mutex<Option<Fault>>,
+    faults: Faults,
 }
 
 type Answer = Result<StreamableHttpPostResponse, StreamableHttpError<reqwest::Error>>;
@@ -45,12 +64,12 @@ type Events = BoxStream<'static, Result<sse_stream::Sse, SseError>>;
 impl Wire {
     /// Over this client; so many bytes may pass in all.
     pub(super) fn new(client: reqwest::Client, most: u64) -> Self {
-        Self { client, shared: Arc::new(Shared { left: AtomicU64::new(most), fault: Mutex::new(None) }) }
+        Self { client, shared: Arc::new(Shared { left: AtomicU64::new(most), faults: Faults::default() }) }
     }
 
-    /// What failed last.
-    pub(super) fn fault(&self) -> Option<Fault> {
-        self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What fails from here on.
+    pub(super) fn faults(&self) -> Faults {
+        self.shared.faults.clone()
     }
 
     fn counted(&self, events: Events) -> Events {
@@ -74,10 +93,8 @@ impl Wire {
 const EVENT: u64 = 16;
 
 impl Shared {
-    /// The first fault is the one that counts: others follow from it.
     fn note(&self, fault: Fault) {
-        let mut known = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get_or_insert(fault);
+        self.faults.note(fault);
     }
 
     /// Whether so many bytes more may pass.

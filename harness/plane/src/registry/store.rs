@@ -27,7 +27,7 @@ const MANIFEST: &str = "tool.toml";
 fn artifact(manifest: &Manifest) -> &'static str {
     match manifest.entry {
         // What its server said of it when it was registered.
-        ManifestEntry::Mcp { .. } => "upstream.json",
+        ManifestEntry::Mcp { .. } | ManifestEntry::McpStdio { .. } => "upstream.json",
         _ => "component.wasm",
     }
 }

@@ -10,7 +10,7 @@ use glovebox_runtime::{ArtifactBytes, Clock as _, SystemClock};
 
 use super::generate::Wish;
 use super::source::{Source, Text, marked};
-use super::{describe, upstream};
+use super::{describe, stdio, upstream};
 use crate::args::ToolAddArgs;
 use crate::commands::printed;
 use crate::config::Config;
@@ -20,13 +20,11 @@ use crate::print;
 use crate::terminal::escaped_line;
 
 pub(crate) fn run(args: &ToolAddArgs, config: &Config) -> Result<ExitCode, Problem> {
-    if let Some(image) = &args.image {
-        return super::image::add(image, args, config);
-    }
-    match (&args.file, &args.mcp_http) {
-        (Some(file), _) => component(file, args, config),
-        (None, Some(url)) => upstream::add(url, args, config),
-        (None, None) => Err(upstream::stdio(&args.mcp_stdio)),
+    match (&args.file, &args.mcp_http, &args.image) {
+        (Some(file), ..) => component(file, args, config),
+        (None, Some(url), _) => upstream::add(url, args, config),
+        (None, None, Some(image)) if !args.mcp_stdio => super::image::add(image, args, config),
+        (None, None, _) => stdio::add(args, config),
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use env_contracts::{Code, ManifestEntry, Problem, Wanted};
+use glovebox_mcp::upstream::ProgramBackend;
 use glovebox_plane::{Registry, Tool, Watch as _};
 use glovebox_runtime::{ArtifactBytes, Backend, BackendAnswer, ClauseAnswer, ClauseReport, Clock as _, SystemClock};
 use glovebox_wasm::inspect;
@@ -13,7 +14,7 @@ use serde::Serialize;
 
 use super::generate::Wish;
 use super::source::{Source, Text, fits, marked};
-use super::{describe, examples, upstream};
+use super::{describe, examples, stdio, upstream};
 use crate::args::{StdinArg, ToolCheckArgs};
 use crate::commands::contract;
 use crate::commands::printed;
@@ -103,6 +104,9 @@ impl Subject {
         if let ManifestEntry::Mcp { .. } = &manifest.entry {
             return self.elsewhere(config);
         }
+        if let ManifestEntry::McpStdio { .. } = &manifest.entry {
+            return self.here(config);
+        }
         if manifest.contract.platform.image.is_some() {
             return self.in_an_image(config);
         }
@@ -147,6 +151,16 @@ impl Subject {
     fn elsewhere(self, config: &Config) -> Result<Report, Problem> {
         let mut checks = vec![Check::new("server", "says of it what was registered", upstream::check(&self.tool))];
         checks.extend(clauses(&self.tool, config, Arc::new(backends::upstream())));
+        Ok(Report::new(&self.tool, checks))
+    }
+
+    /// Of a tool of a server that runs in an image.
+    fn here(self, config: &Config) -> Result<Report, Problem> {
+        self.places.make()?;
+        let same = stdio::check(&self.tool, config);
+        let mut checks = vec![Check::new("server", "says of it what was registered", same)];
+        let backend = ProgramBackend::new(Arc::new(backends::programs(config, &self.places)?));
+        checks.extend(clauses(&self.tool, config, Arc::new(backend)));
         Ok(Report::new(&self.tool, checks))
     }
 

@@ -11,6 +11,7 @@ mod names;
 mod search;
 mod show;
 mod source;
+mod stdio;
 mod upstream;
 
 use std::io::Write as _;

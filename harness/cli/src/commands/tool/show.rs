@@ -80,6 +80,9 @@ fn as_text(tool: &Tool, health: &Health, accepted: bool) -> std::io::Result<()> 
         ManifestEntry::Native => "tool of an agent's own".to_owned(),
         ManifestEntry::Command { .. } => "command".to_owned(),
         ManifestEntry::Mcp { url, tool, .. } => format!("tool `{}` of {}", escaped_line(tool), escaped_line(url)),
+        ManifestEntry::McpStdio { command, tool, .. } => {
+            format!("tool `{}` of the MCP server `{}`", escaped_line(tool), escaped_line(&command.join(" ")))
+        }
         ManifestEntry::Export { interface, function } => {
             let place = interface.iter().chain([function]).map(|name| escaped_line(name)).collect::<Vec<_>>();
             format!("function {}", place.join("#"))
@@ -90,10 +93,15 @@ fn as_text(tool: &Tool, health: &Health, accepted: bool) -> std::io::Result<()> 
     if accepted && !tool.builtin {
         writeln!(out, "an operator accepted what it claims of its effects")?;
     }
-    if let ManifestEntry::Mcp { url, .. } = &tool.manifest.entry {
+    let server = match &tool.manifest.entry {
+        ManifestEntry::Mcp { url, .. } => Some(escaped_line(url)),
+        ManifestEntry::McpStdio { .. } => Some("its server".to_owned()),
+        _ => None,
+    };
+    if let Some(server) = server {
         let claims = upstream::claims(tool).unwrap_or_default();
         if !claims.is_empty() {
-            writeln!(out, "claimed by {}, and counted for nothing: {}", escaped_line(url), claims.join(", "))?;
+            writeln!(out, "claimed by {server}, and counted for nothing: {}", claims.join(", "))?;
         }
     }
     place(out, &tool.manifest, health)

@@ -70,10 +70,11 @@ pub(super) fn fits(component: &[u8], inspection: &Inspection, manifest: &Manifes
     if let ManifestEntry::Export { interface, function } = &manifest.entry {
         callable(component, interface.as_deref(), function)?;
     }
-    if let ManifestEntry::Mcp { .. } = &manifest.entry {
+    if let ManifestEntry::Mcp { .. } | ManifestEntry::McpStdio { .. } = &manifest.entry {
         let message = "the manifest's entry is a tool of an MCP server, which no component is";
-        return Err(Problem::new(Code::ManifestInvalid, message)
-            .with_help("register what the server offers: `glovebox tool add --mcp-http URL`"));
+        return Err(Problem::new(Code::ManifestInvalid, message).with_help(
+            "register what the server offers: `glovebox tool add --mcp-http URL`, or `--mcp-stdio --image IMAGE`",
+        ));
     }
     if manifest.contract.platform.image.is_some() {
         let message = "the manifest's contract names an image, which no component is";

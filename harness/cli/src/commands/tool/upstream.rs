@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use env_contracts::{CapabilityName, Code, Contract, Manifest, Problem, Version, Wanted};
-use glovebox_mcp::upstream::{self, Adopted, Server};
+use env_contracts::{CapabilityName, Code, Contract, Drifted, Manifest, Problem, Version, Wanted};
+use glovebox_mcp::upstream::{self, Adopted, Adoption, Server};
 use glovebox_plane::{Added, Registry, Tool};
 use glovebox_runtime::{ArtifactBytes, Clock as _, SystemClock, algebra};
 use glovebox_server::Ways;
@@ -40,16 +40,28 @@ pub(super) fn add(url: &str, args: &ToolAddArgs, config: &Config) -> Result<Exit
     ours(&registry, &prefix)?;
     let runtime = house::tokio_runtime()?;
     let adoption = runtime.block_on(upstream::look(&server, &prefix, &Ways::of_this_host()))?;
+    announce(&registry, &adoption, &format!("at {}", server.host()?))?;
+    if let Some(adopted) = adoption.tools.first() {
+        hint(&adopted.manifest.contract, config, &mut anstream::stderr().lock())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Registers what a server offers, and says so.
+///
+/// # Errors
+/// `upstream-invalid` where it is nothing, and those of the registry.
+pub(super) fn announce(registry: &Registry, adoption: &Adoption, server: &str) -> Result<(), Problem> {
     let mut err = anstream::stderr().lock();
     for left_out in &adoption.left_out {
         let _ = writeln!(err, "left out {left_out}");
     }
     if adoption.tools.is_empty() {
-        let message = format!("the MCP server at {} offers nothing that can be registered", server.host()?);
+        let message = format!("the MCP server {server} offers nothing that can be registered");
         return Err(Problem::new(Code::UpstreamInvalid, message));
     }
     for adopted in &adoption.tools {
-        let (tool, added) = register(&registry, adopted)?;
+        let (tool, added) = register(registry, adopted)?;
         let said = match added {
             Added::New => "registered",
             Added::Known => "already registered:",
@@ -58,20 +70,7 @@ pub(super) fn add(url: &str, args: &ToolAddArgs, config: &Config) -> Result<Exit
         let _ = writeln!(err, "  {}", escaped(&tool.manifest.description).trim().replace('\n', "\n  "));
     }
     let _ = writeln!(err, "the descriptions are the server's words, and agents read them: look at them");
-    if let Some(adopted) = adoption.tools.first() {
-        hint(&adopted.manifest.contract, config, &mut err)?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Why a program on this host that speaks MCP over pipes is not registered.
-pub(super) fn stdio(command: &[String]) -> Problem {
-    let program = escaped_line(command.first().map_or("", String::as_str));
-    let message = format!("`{program}` would run on this host with all that you may do: nothing here shuts it in yet");
-    Problem::new(Code::IsolationUnavailable, message).with_help(
-        "start it yourself in a container that offers Streamable HTTP on a port of 127.0.0.1, and add that with \
-         `glovebox tool add --mcp-http http://127.0.0.1:PORT/mcp`",
-    )
+    Ok(())
 }
 
 /// What the names begin with: as it was said, or after the server.
@@ -91,7 +90,7 @@ fn prefix(named: Option<&str>, url: &str) -> Result<CapabilityName, Problem> {
 const OURS: [&str; 2] = ["glovebox", "native"];
 
 /// Refuses names that would be taken for ours, before anybody is asked.
-fn ours(registry: &Registry, prefix: &CapabilityName) -> Result<(), Problem> {
+pub(super) fn ours(registry: &Registry, prefix: &CapabilityName) -> Result<(), Problem> {
     let first = |name: &CapabilityName| name.as_str().split('.').next().unwrap_or_default().to_owned();
     let mine = first(prefix);
     let listing = registry.list()?;
@@ -170,10 +169,12 @@ pub(super) fn check(tool: &Tool) -> Result<(), Problem> {
     let artifact = artifact(tool)?;
     let ways = Ways::of_this_host();
     let compared = upstream::compare(&tool.manifest.entry, &artifact, &tool.registered.digest, &ways);
-    match runtime.block_on(compared)? {
-        None => Ok(()),
-        Some(drifted) => Err(Problem::new(Code::Drift, drifted.changed.join("\n"))),
-    }
+    differs(runtime.block_on(compared)?)
+}
+
+/// What differs, as an error.
+pub(super) fn differs(drifted: Option<Drifted>) -> Result<(), Problem> {
+    drifted.map_or(Ok(()), |drifted| Err(Problem::new(Code::Drift, drifted.changed.join("\n"))))
 }
 
 /// What a server claims of a tool's effects.
@@ -181,7 +182,7 @@ pub(super) fn claims(tool: &Tool) -> Result<Vec<String>, Problem> {
     upstream::claims(&artifact(tool)?, &tool.registered.digest)
 }
 
-fn artifact(tool: &Tool) -> Result<Vec<u8>, Problem> {
+pub(super) fn artifact(tool: &Tool) -> Result<Vec<u8>, Problem> {
     match &tool.registered.bytes {
         ArtifactBytes::Embedded(bytes) => Ok(bytes.to_vec()),
         ArtifactBytes::Memory(bytes) => Ok(bytes.to_vec()),
