@@ -21,7 +21,7 @@ pub(crate) fn are_here() -> bool {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test helper")]
-fn docker(args: &[&str]) -> String {
+pub(crate) fn docker(args: &[&str]) -> String {
     let output = std::process::Command::new("docker").args(args).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }

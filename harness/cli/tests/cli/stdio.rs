@@ -1,11 +1,14 @@
 //! MCP servers on standard input and output, in containers: what they offer is
 //! registered, called, asked about where it changed, and never believed.
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
-use crate::containers::{PYTHON, are_here, containers};
+use crate::containers::{PYTHON, are_here, containers, docker};
 use crate::people::Asked;
-use crate::support::House;
+use crate::support::{House, Ran};
 
 /// A server, as a command of Python's.
 const SERVER: &str = include_str!("notes.py");
@@ -89,6 +92,29 @@ fn whatever_a_server_does_has_a_name_and_an_end() {
     house.is_tidy();
 }
 
+/// Who does not want it any more waits for no server.
+#[test]
+fn an_interrupted_call_ends_its_server() {
+    let Some(house) = house() else { return };
+    house.run(&add("well", &["--limits", "memory=128MiB"])).ok();
+    let mut command = house.command();
+    command.args(["run", "notes.hang", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let run = command.spawn().unwrap();
+    // The one that is only looked at belongs to no action.
+    let began = Instant::now();
+    while containers(&house).iter().all(|id| docker(&["inspect", "--format", "{{.Name}}", id]).contains("talk-")) {
+        assert!(began.elapsed() < Duration::from_secs(60), "it did not start");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let pid = rustix::process::Pid::from_raw(run.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let ran = Ran::from(run.wait_with_output().unwrap());
+    assert_eq!((ran.code, &ran.json()["outcome"]["code"]), (30, &"interrupted".into()), "{}", ran.stdout);
+    assert_eq!(containers(&house), Vec::<String>::new());
+    house.is_tidy();
+}
+
 /// What changed is not called before a person saw it, whatever the rules allow.
 #[test]
 fn a_server_that_says_something_else_is_asked_about() {
@@ -98,14 +124,15 @@ fn a_server_that_says_something_else_is_asked_about() {
     house.file("config/glovebox/policy/approvers.toml", owner);
     house.run(&add("counts", &[])).ok();
     assert_eq!(called(&house, "echo")["outcome"]["kind"], "completed");
-    // The server sees what it may use, and says so.
+    // The server sees what it may use (and PID 1 beside it), and says so.
     let ceiling = house.run(&["config", "show", "--ceiling=shipped"]).ok().stdout;
     house.file("config/glovebox/ceiling.toml", ceiling.replace("pids = 256", "pids = 200"));
-    house.refuses(&["tool", "check", "notes.echo"], 2, "tool-check-failed", &["server"]);
+    let checked = house.run(&["tool", "check", "notes.echo"]);
+    assert!(checked.code == 2 && checked.stdout.contains("its server changed the description"), "{}", checked.stdout);
     let asked = Asked::of(&house.run(&["run", "notes.echo", "--arg", "text=hello", "--agent", "coder", "--json"]));
     let card = house.json(&["approvals", "show", &asked.approval]);
     assert_eq!(card["asked_for"], "drift", "{card:#}");
-    assert!(card["changed"].to_string().contains("At most 200"), "{card:#}");
+    assert!(card["changed"].to_string().contains("At most 201"), "{card:#}");
     house.run(&["approvals", "approve", &asked.approval]).ok();
     assert_eq!(house.resumes(&asked.action).ok().json()["data"], "{\"text\": \"hello\"}");
     // Registered again, it is what it is.
@@ -142,7 +169,7 @@ fn what_is_no_server_or_nowhere_is_refused_with_a_way_out() {
     house.refuses(&add("endless", &within), 2, "upstream-invalid", &["more than is listened to"]);
     house.refuses(&add("well", &["--limits", "memory=16GiB"]), 21, "contract-unsatisfied", &["the ceiling has"]);
     let other = |image: &str, program: &str, code| {
-        house.refuses(&[&stdio[..], &["--image", image, "--", program]].concat(), 2, code, &[]);
+        house.refuses(&[&stdio[..], &["--image", image, "--name", "notes", "--", program]].concat(), 2, code, &[]);
     };
     other(PYTHON, "no-such-program", "image-command");
     other("no/such:1", "python3", "image-unknown");

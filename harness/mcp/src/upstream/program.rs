@@ -20,7 +20,7 @@ use super::wire::Fault;
 
 /// How much of a command stands in a message, in bytes; it is whole in the
 /// manifest.
-const SHOWN: usize = 200;
+const SHOWN: usize = 80;
 
 /// A server as an operator names it: what runs, where, and with what.
 #[derive(Debug, Clone, PartialEq)]
