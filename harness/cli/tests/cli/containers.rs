@@ -72,7 +72,7 @@ fn a_command_ends_with_its_reader() {
         "--image",
         MINIMAL,
         "--limits",
-        "wall=120s",
+        "wall=60s",
         "--",
         "sh",
         "-c",

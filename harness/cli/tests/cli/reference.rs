@@ -30,6 +30,7 @@ const EXITS: &[(u8, &str)] = &[
     (2, "webhook-conflict webhook-failed webhook-secret webhook-target webhook-unknown webhooks-invalid"),
     (2, "upstream-address upstream-header upstream-invalid upstream-program"),
     (2, "image-command image-invalid image-unknown"),
+    (2, "environment-unknown snapshot-damaged snapshot-unknown"),
     (10, "partial"),
     (11, "unknown"),
     (12, "verify-failed"),
