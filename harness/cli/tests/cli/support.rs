@@ -138,7 +138,7 @@ impl Ran {
         Self::from(command.output().unwrap())
     }
 
-    fn from(output: std::process::Output) -> Self {
+    pub(crate) fn from(output: std::process::Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let ran =
             Self { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) };
