@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Artifact, CapabilityRef, ClausePath, Code, DerivedEffects, Digest, Id, NextStep, Principal, SideEffects,
-    Verification,
+    Artifact, CapabilityRef, ClausePath, Code, DerivedEffects, Digest, Id, NextStep, Principal, SharedEnvironment,
+    SideEffects, Verification,
 };
 
 /// The version tag of an observation.
@@ -78,18 +78,6 @@ pub struct Observation {
     pub provenance: Provenance,
     /// How far the content can be trusted.
     pub trust: Trust,
-}
-
-/// The environment that an action shared with others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SharedEnvironment {
-    /// Its id.
-    pub id: Id,
-    /// The snapshot that was taken before or after the run: what it can be
-    /// restored from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<Digest>,
 }
 
 /// How an action ended.

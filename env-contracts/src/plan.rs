@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Hasher;
-use crate::{Access, CapabilityRef, Contract, Delegation, Digest, GuestPath, Id, Name, Source, Version};
+use crate::{
+    Access, CapabilityRef, Contract, Delegation, Digest, EnvironmentIdentity, GuestPath, Id, Name, Source, Version,
+};
 
 /// Who asks, as the channel knows it: never from the request's body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -115,16 +117,6 @@ pub struct BoundFacts {
     /// was registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drifted: Option<Drifted>,
-}
-
-/// Which environment an action finds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EnvironmentIdentity {
-    /// Its id.
-    pub id: Id,
-    /// Which of its layers: each time a snapshot is restored there is another.
-    pub layer: u32,
 }
 
 /// A tool that is not what was registered.

@@ -14,12 +14,13 @@ use std::path::PathBuf;
 use env_contracts::Notice;
 use glovebox_runtime::Hide;
 use glovebox_supervisor::{Laid, Left, Placing};
+use glovebox_workspace::open_beneath;
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::folders::{Copied, real_path};
 use crate::haul::{Haul, named};
-use crate::layout::{Stamp, Tree, open_beneath};
+use crate::layout::{Stamp, Tree};
 use crate::marks::{OURS, Scratch};
 
 /// What came of bringing changes to a folder.

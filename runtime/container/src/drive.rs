@@ -148,7 +148,10 @@ pub(crate) async fn run(
             let stopped = stop.is_requested();
             let taken = tokio::select! {
                 taken = Box::pin(take_out(installation, &errand, &trees, &mut session, own_end)) => taken,
-                () = stop.requested(), if !stopped => Taken::given_up(),
+                () = stop.requested(), if !stopped => {
+                    end = End::Interrupted;
+                    Taken::given_up()
+                }
             };
             let Taken { notices: more, bytes, conflict, too_much, cut } = taken;
             notices.extend(more);

@@ -13,10 +13,9 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use env_contracts::Notice;
 use glovebox_supervisor::{ENTRIES_MAX, Laid, Left, Placing, Report};
+use glovebox_workspace::open_beneath;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-
-use crate::layout::open_beneath;
 
 /// The longest path, and how deep it leads.
 const PATH_MAX: usize = 4096;

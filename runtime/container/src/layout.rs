@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
 use env_contracts::{ByteSize, Code, Problem};
 use glovebox_runtime::Hide;
 use glovebox_supervisor::{Laid, Order, PIECE_MAX, Placing};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+use glovebox_workspace::{joined, open_beneath};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::folders::Copied;
@@ -138,14 +139,19 @@ pub(crate) fn look(copied: &Copied, most: u64) -> Result<Tree, Problem> {
     Ok(tree)
 }
 
-/// Whether a folder holds files, folders and links alone.
+/// Whether a folder holds files, folders and links alone, for a tool that is its
+/// owner.
 pub(crate) fn is_plain(root: BorrowedFd<'_>) -> std::io::Result<bool> {
+    let owner = rustix::fs::fstat(root)?.st_uid;
     let mut left: Vec<Vec<u8>> = vec![Vec::new()];
     while let Some(above) = left.pop() {
         let dir = match open_beneath(root, &above, OFlags::DIRECTORY | OFlags::RDONLY) {
             Ok(dir) => dir,
             // Gone since; or another file system, which is not shown.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => continue,
+            // Who is somebody else than us may see more of it: nobody knows what.
+            Err(Errno::ACCESS) if owner != rustix::process::geteuid().as_raw() => return Ok(false),
+            Err(Errno::ACCESS) => continue,
             Err(errno) => return Err(errno.into()),
         };
         for entry in Dir::read_from(&dir)? {
@@ -226,30 +232,6 @@ fn content(copied: &Copied, path: &[u8], stamp: &Stamp) -> std::io::Result<File>
         return Ok(File::from(rustix::fs::open(again, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?));
     }
     Ok(open_beneath(copied.dir.as_fd(), path, OFlags::RDONLY | OFlags::NONBLOCK)?.into())
-}
-
-/// Opens what lies beneath a folder, through no link.
-pub(crate) fn open_beneath(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-    let resolve =
-        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
-    let path = if path.is_empty() { b"." } else { path };
-    rustix::fs::openat2(
-        dir,
-        OsStr::from_bytes(path),
-        flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-        Mode::empty(),
-        resolve,
-    )
-}
-
-/// A path below another.
-pub(crate) fn joined(path: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut out = path.to_vec();
-    if !out.is_empty() {
-        out.push(b'/');
-    }
-    out.extend_from_slice(name);
-    out
 }
 
 fn depth(path: &[u8]) -> usize {

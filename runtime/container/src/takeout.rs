@@ -37,9 +37,8 @@ pub(crate) struct Taken {
 impl Taken {
     /// Somebody wanted it to stop before all was out.
     pub(crate) fn given_up() -> Self {
-        let why = "the action was interrupted while they were brought out";
-        let notices = vec![Notice::new("outputs-lost", format!("not all outputs and changes came out: {why}"))];
-        Self { notices, conflict: Some(why.to_owned()), cut: true, ..Self::default() }
+        let message = "not all outputs and changes came out: the action was interrupted meanwhile";
+        Self { notices: vec![Notice::new("outputs-lost", message)], cut: true, ..Self::default() }
     }
 }
 

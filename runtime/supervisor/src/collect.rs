@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use sha2_11::{Digest as _, Sha256};
 
-use crate::place::{Placer, print};
+use crate::place::{Placer, Print, print};
 use crate::wire::Wire;
 
 /// How deep folders are looked into: each holds a descriptor.
@@ -105,7 +105,7 @@ impl Collecting {
         let modified = (stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0));
         let found = |what| Report::Found(Placing { path: path.to_vec(), mode: stat.st_mode & 0o777, modified, what });
         // Whether it is what was laid out in its place.
-        let same = |now: super::place::Print| {
+        let same = |now: Print| {
             let place = self.changes_of.as_ref().map(|folder| [folder, &b"/"[..], path].concat());
             place.is_some_and(|place| placer.laid(&place) == Some(now))
         };

@@ -87,7 +87,6 @@ impl Placer {
                     rustix::fs::fchmod(&fd, mode)?;
                     self.file =
                         Some(Filling { file: fd.into(), path: at, content: Sha256::new(), modified: placing.modified });
-                    self.laid.insert(at, print("file", placing.mode, Sha256::new()));
                     Ok(())
                 })
             }

@@ -41,4 +41,4 @@ mod walk;
 pub use error::Error;
 pub use snapshots::{Freed, Snapshots, Taken};
 pub use tree::{Change, Entry, Kind, Tree, Was};
-pub use walk::{Bounds, Measured, measure};
+pub use walk::{Bounds, Measured, joined, measure, open_beneath};

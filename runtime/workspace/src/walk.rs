@@ -111,7 +111,10 @@ pub(crate) fn walk(root: BorrowedFd<'_>, mut each: impl FnMut(&Found<'_>) -> Res
 
 /// Opens what lies beneath a folder, through no link and in no other file
 /// system. An empty path is the folder itself.
-pub(crate) fn open_beneath(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+///
+/// # Errors
+/// The kernel's: `ELOOP` for a link on the way, `EXDEV` for what leads out.
+pub fn open_beneath(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve =
         ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
     let path = if path.is_empty() { b"." } else { path };
@@ -119,7 +122,8 @@ pub(crate) fn open_beneath(dir: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> R
     rustix::fs::openat2(dir, OsStr::from_bytes(path), flags, Mode::empty(), resolve)
 }
 
-fn joined(above: &[u8], name: &[u8]) -> Vec<u8> {
+/// A path below another.
+pub fn joined(above: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(above.len() + 1 + name.len());
     path.extend_from_slice(above);
     if !above.is_empty() {

@@ -205,6 +205,8 @@ calls = dict(ptrace_attach=(101, 16, 1, 0, 0), ptrace_seize=(101, 0x4206, 1, 0, 
     mount=(165, page, page, page, 0, 0), bpf=(321, 0, page, 128), userfaultfd=(323, 0), perf_event_open=(298, page, 0, -1, -1, 0),
     io_uring_setup=(425, 8, page), keyctl=(250, 0, 0), add_key=(248, page, page, page, 1, -3), init_module=(175, page, 1, page),
     kexec_load=(246, 0, 0, page, 0), open_by_handle_at=(304, 0, page, 0), quotactl=(179, 0, page, 0, page), clone_new_user=(56, 0x10000011, 0, 0, 0, 0),
+    prlimit_1=(302, 1, 7, page, 0), scheduler_1=(144, 1, 5, page), affinity_1=(203, 1, 4096, page), attr_1=(314, 1, page, 0),
+    priority_1=(141, 0, 1, 19), priority_all=(141, 2, 0, 19), io_priority_1=(251, 1, 1, 24576),
     socket_vsock=(41, 40, 1, 0), socket_alg=(41, 38, 5, 0), personality=(135, 0x0040000), fsopen=(430, page, 0))
 for name, (number, *arguments) in calls.items():
     got = libc.syscall(number, *arguments)
@@ -224,7 +226,7 @@ print("done", len(calls))
 "#;
     let house = House::cold();
     let ran = house.run(&["exec", "--image", PYTHON, "--", "python3", "-c", script]).ok();
-    assert_eq!(ran.stdout, "done 23\n", "{}", ran.stderr);
+    assert_eq!(ran.stdout, "done 30\n", "{}", ran.stderr);
 }
 
 /// What a kill leaves is taken away by whoever comes next, and by `gc`; a

@@ -15,6 +15,7 @@ mod doors_story;
 #[expect(dead_code, reason = "the tests of the inbox ask more of a browser")]
 mod driver;
 mod environments;
+mod folders;
 mod hook;
 mod hook_stops;
 mod host;

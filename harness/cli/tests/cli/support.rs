@@ -74,9 +74,14 @@ impl House {
 
     /// The program in the workspace, knowing nothing of the surroundings that
     /// the tests run in.
-    #[expect(clippy::disallowed_methods, reason = "a test helper starts the program")]
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_glovebox"));
+        self.command_of(env!("CARGO_BIN_EXE_glovebox"))
+    }
+
+    /// Another one there.
+    #[expect(clippy::disallowed_methods, reason = "a test helper starts the program")]
+    pub(crate) fn command_of(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         command.current_dir(self.workspace()).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.dir.path()).env("XDG_CONFIG_HOME", self.dir.path().join("config"));

@@ -262,3 +262,7 @@ impl FrameSink for Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).frame(frame);
     }
 }
+
+#[cfg(test)]
+#[path = "inside_tests.rs"]
+mod tests;

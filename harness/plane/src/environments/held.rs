@@ -27,20 +27,14 @@ pub(crate) struct Held {
 impl Held {
     /// Takes the lock of a folder. `None`: somebody has it, or it is not there.
     pub(super) fn take(folder: &Path) -> Result<Option<Self>, Problem> {
-        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
-        let lock = match rustix::fs::open(folder.join(LOCK), flags, Mode::RUSR | Mode::WUSR) {
-            Ok(lock) => lock,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(failed("lock an environment", &errno.into())),
-        };
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Ok(None),
-            Err(errno) => return Err(failed("lock an environment", &errno.into())),
-        }
-        // One that was taken away meanwhile is nobody's.
-        let there = rustix::fs::fstat(&lock).is_ok_and(|stat| stat.st_nlink > 0);
-        Ok(there.then(|| Self { folder: folder.to_owned(), _lock: lock }))
+        let lock = lock(folder, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(lock.map(|lock| Self { folder: folder.to_owned(), _lock: lock }))
+    }
+
+    /// Whether somebody has it, without keeping anybody who looks too from seeing
+    /// the same.
+    pub(super) fn is_taken(folder: &Path) -> Result<bool, Problem> {
+        Ok(folder.join(RECORD).exists() && lock(folder, FlockOperation::NonBlockingLockShared)?.is_none())
     }
 
     /// Its record. `None`: it has not begun.
@@ -145,9 +139,30 @@ impl Held {
         // The record is read by whoever looks: it goes first. The lock last.
         let gone = match fs_err::remove_file(self.folder.join(RECORD)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => remove_tree(folder.as_fd(), LOCK).and_then(|()| fs_err::remove_dir(&self.folder)),
+            _ => remove_tree(folder.as_fd(), LOCK).and_then(|()| match fs_err::remove_dir(&self.folder) {
+                // Somebody looks at the lock at this moment; who begins here next
+                // finds nothing of it.
+                Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => Ok(()),
+                gone => gone,
+            }),
         };
         gone.map_err(|error| failed("end an environment", &error))
+    }
+}
+
+/// Locks a folder, unless somebody else did.
+fn lock(folder: &Path, how: FlockOperation) -> Result<Option<OwnedFd>, Problem> {
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
+    let lock = match rustix::fs::open(folder.join(LOCK), flags, Mode::RUSR | Mode::WUSR) {
+        Ok(lock) => lock,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(failed("lock an environment", &errno.into())),
+    };
+    match rustix::fs::flock(&lock, how) {
+        // One that was taken away meanwhile is nobody's.
+        Ok(()) => Ok(rustix::fs::fstat(&lock).is_ok_and(|stat| stat.st_nlink > 0).then_some(lock)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(failed("lock an environment", &errno.into())),
     }
 }
 

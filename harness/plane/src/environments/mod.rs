@@ -107,6 +107,11 @@ impl Environments {
         Held::take(&self.place(shared))
     }
 
+    /// Whether an action, or somebody who restores or ends it, is in it.
+    pub(crate) fn is_taken(&self, shared: &Shared) -> Result<bool, Problem> {
+        Held::is_taken(&self.place(shared))
+    }
+
     /// The content of snapshots.
     pub(crate) fn snapshots(&self) -> Result<Snapshots, Problem> {
         private_dir(&self.folder).map_err(|error| failed("make the folder of environments", &error))?;

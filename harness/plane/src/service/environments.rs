@@ -18,7 +18,7 @@ use crate::planning::Planned;
 
 /// How often whoever waits for an environment looks again: other processes have
 /// no way to tell.
-const LOOK: Duration = Duration::from_millis(10);
+pub(super) const LOOK: Duration = Duration::from_millis(10);
 
 /// How long an action waits for the one that is in its environment: as long as
 /// for room, unless the operator says otherwise.

@@ -10,9 +10,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ActionService;
-use super::environments::blocking;
+use super::environments::{LOOK, blocking};
 use super::halting::is_person;
 use crate::environments::{Checkpoint, Environment, Held};
+
+/// How often a person's wish is tried again: who only looks is in nobody's way for
+/// longer.
+const LOOKS: u32 = 5;
 
 /// What can be done with an environment now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -89,7 +93,7 @@ impl ActionService {
         let environments = self.environments_of(&environment.shared.owner.tenant);
         let state = if self.over(&environment)?.is_some() {
             EnvironmentState::Over
-        } else if environments.enter(&environment.shared)?.is_none() {
+        } else if environments.is_taken(&environment.shared)? {
             EnvironmentState::Busy
         } else {
             EnvironmentState::Ready
@@ -135,7 +139,7 @@ impl ActionService {
     /// `not-eligible` for an agent, `environment-unknown`, `busy`.
     pub async fn take_environment_snapshot(&self, by: &Principal, id: &Id) -> Result<SnapshotView, Problem> {
         people_only(by)?;
-        let (held, record) = self.hold(by, id)?;
+        let (held, record) = self.hold(by, id).await?;
         // What lies there was bounded by the limits of the actions that made it.
         let snapshot = self.take_snapshot(&Arc::new(held), &record, Limits::default(), None).await?;
         let of = self.environments_of(&by.tenant).checkpoint(&snapshot)?;
@@ -192,7 +196,7 @@ impl ActionService {
                 Problem::new(Code::Usage, message).with_help("restore it into an environment for its capability")
             );
         }
-        let (held, record) = self.hold(by, &into.id)?;
+        let (held, record) = self.hold(by, &into.id).await?;
         let (from, now, snapshots) = (snapshot.clone(), self.now_ms(), environments.snapshots()?);
         let restored = blocking(move || {
             let artifact = checkpoint.artifact.clone();
@@ -240,7 +244,7 @@ impl ActionService {
     /// `not-eligible` for an agent, `environment-unknown`, `busy`.
     pub async fn end_environment(&self, by: &Principal, id: &Id) -> Result<(), Problem> {
         people_only(by)?;
-        let (held, _) = self.hold(by, id)?;
+        let (held, _) = self.hold(by, id).await?;
         self.end_held(held, EnvironmentOver::Asked, Some(&by.user)).await
     }
 
@@ -282,9 +286,18 @@ impl ActionService {
     }
 
     /// Takes an environment for itself.
-    fn hold(&self, by: &Principal, id: &Id) -> Result<(Held, Environment), Problem> {
+    async fn hold(&self, by: &Principal, id: &Id) -> Result<(Held, Environment), Problem> {
         let known = self.that_environment(by, id)?;
-        let held = self.environments_of(&by.tenant).enter(&known.shared)?;
+        let environments = self.environments_of(&by.tenant);
+        let mut held = environments.enter(&known.shared)?;
+        // Somebody may only have looked.
+        for _ in 0..LOOKS {
+            if held.is_some() {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+            held = environments.enter(&known.shared)?;
+        }
         let busy = || {
             Problem::new(Code::Busy, format!("an action is in environment {id}"))
                 .with_help("wait until it is over, or stop it: `glovebox ps`, `glovebox action stop ACTION`")

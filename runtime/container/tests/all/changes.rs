@@ -7,7 +7,7 @@ use env_contracts::Code;
 use glovebox_runtime::job::{End, Limit};
 
 use crate::ends::on_ground;
-use crate::ground::{Came, Ground, engine_is_here};
+use crate::ground::{Came, Ground, engine_is_here, until};
 
 /// A folder with two others in it.
 fn folder(ground: &Ground) -> std::path::PathBuf {
@@ -161,4 +161,31 @@ on_ground!(a_tool_sets_its_own_priority_and_nobody_elses, ground, {
                   ulimit -n 100 && echo own";
     let came = ground.act(script).done().await;
     assert_eq!((came.out.matches("own").count(), came.out.matches("refused").count()), (2, 2), "{}", came.out);
+});
+
+on_ground!(who_wants_it_stopped_while_things_come_out_does_not_wait, ground, {
+    let limits =
+        "[limits]\nwall = \"60s\"\nmemory = \"512MiB\"\noutput = \"1MiB\"\nstorage = \"400MiB\"\ninodes = 50\n";
+    let act = ground.act("head -c 300000000 /dev/zero > /outputs/big; echo made").contract(limits).outputs();
+    let (stop, heard) = (act.stop.clone(), act.heard.clone());
+    let (came, ()) = tokio::join!(act.run(), async {
+        until("its last word", async || !heard.lock().unwrap().out.is_empty()).await;
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        stop.request();
+    });
+    let came = came.unwrap();
+    assert_eq!(came.end, End::Interrupted);
+    assert!(came.notices.iter().any(|notice| notice.kind == "outputs-lost"), "{came:?}");
+});
+
+on_ground!(as_many_entries_as_may_be_copied_come_out_again, ground, {
+    let folder = folder(&ground);
+    for number in 0..101_000 {
+        fs_err::write(folder.join(format!("a/{number}")), "").unwrap();
+    }
+    let limits = "[limits]\nwall = \"120s\"\nmemory = \"768MiB\"\noutput = \"1MiB\"\nstorage = \"1MiB\"\ninodes = 50\n";
+    let act = ground.act("echo changed > a/1; rm a/2; echo new > new").contract(limits);
+    act.workspace(&folder, "write", "").done().await;
+    assert_eq!([read(&folder, "a/1"), read(&folder, "new")], ["changed\n", "new\n"]);
+    assert!(!folder.join("a/2").exists() && folder.join("a/100999").exists());
 });

@@ -12,6 +12,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use crate::ends::on_ground;
 use crate::ground::{Ground, LIMITS, engine_is_here, until};
 
+/// Longer than any test waits: whoever ends then was ended.
+const LONG: &str = "wall = \"10m\"";
+
 /// What a program says on standard error.
 #[derive(Clone, Default)]
 struct Err(Arc<Mutex<Vec<u8>>>);
@@ -201,16 +204,16 @@ on_ground!(ending_it_ends_it, ground, {
 });
 
 on_ground!(whoever_lets_go_of_it_leaves_nothing, ground, {
-    let Conversation { mut said, told, life } = talk(&ground, "trap '' TERM; echo on; sleep 1000", "");
+    let Conversation { mut said, told, life } = talk(&ground, "trap '' TERM; echo on; sleep 1000", LONG);
     said.read_exact(&mut [0; 3]).await.unwrap();
     assert_eq!(ground.containers().await.len(), 1);
     drop(life);
     until("its end", async || ground.containers().await.is_empty()).await;
     drop((said, told));
     // While it is being made, too; and draining waits for all of that.
-    let made: Vec<Life> = (0..3).map(|_| talk(&ground, "sleep 1000", "").life).collect();
+    let made: Vec<Life> = (0..3).map(|_| talk(&ground, "sleep 1000", LONG).life).collect();
     tokio::time::sleep(Duration::from_millis(150)).await;
     drop(made);
-    ground.containers.drain().await;
+    tokio::time::timeout(Duration::from_secs(30), ground.containers.drain()).await.unwrap();
     assert!(ground.containers().await.is_empty());
 });

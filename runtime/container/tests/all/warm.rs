@@ -1,8 +1,12 @@
 //! Containers that stand and wait for their tool.
 
+use std::sync::Arc;
+
+use glovebox_container::{Containers, Socket};
 use glovebox_runtime::job::End;
 
-use crate::ground::{Ground, engine_is_here, until};
+use crate::ground::{Ground, engine_is_here, socket, until};
+use crate::proxy::Proxy;
 
 /// Those of a ground's containers that were made to wait.
 async fn waiting(ground: &Ground) -> Vec<String> {
@@ -93,4 +97,31 @@ async fn what_died_while_it_waited_is_not_given_out() {
     // A process that is over keeps nothing.
     assert_eq!(ground.act("echo cold").done().await.out, "cold\n");
     assert_eq!(ground.containers().await, Vec::<String>::new());
+}
+
+// A container that ends otherwise than it reported: those that wait are given up,
+// and what comes after is compared before anybody hears of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_ends_otherwise_ends_the_waiting_and_nothing_else() {
+    if !engine_is_here() {
+        return;
+    }
+    let ground = Ground::warm(2).await;
+    let proxy = Proxy::lying(ground.folder.path(), socket().path(), &[], &[(r#""ExitCode":0"#, r#""ExitCode":7"#)]);
+    let folder = ground.folder.path().join("containers");
+    let containers = Arc::new(Containers::new(Socket::at(&proxy.socket), folder).warm(2));
+    let came = ground.act("echo first").by(containers.clone()).done().await;
+    assert_eq!(came.out, "first\n");
+    let stopped = async || {
+        let came = ground.act("exit 5").by(containers.clone()).run().await.unwrap();
+        came.notices.iter().any(|notice| notice.kind == "warm-stopped")
+    };
+    until("nothing waits any more", stopped).await;
+    // What it reported and how it ended are one again: it goes on.
+    let came = ground.act("exit 5").by(containers.clone()).run().await.unwrap();
+    assert_eq!(came.end, End::Exited { code: 5 });
+    // And where they are not, that is its end.
+    let came = ground.act("true").by(containers.clone()).run().await.unwrap();
+    assert!(matches!(&came.end, End::Violation(why) if why.contains("ended with 7")), "{came:?}");
+    containers.drain().await;
 }
